@@ -64,7 +64,7 @@ build: $(VENV)/.ready
 	    || [ "$$(uname)" != Linux ] \
 	    || echo "libgomp.so.1 is missing, so the slower portable kernels will run;" \
 	            "Debian and Ubuntu: apt-get install libgomp1" >&2
-	@$(BIN)/maturin develop --quiet --release --extras demo,test,lint
+	@$(BIN)/maturin develop --quiet --release --extras demo,test,lint,mpi
 
 # ---- use --------------------------------------------------------------------------------------
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-from . import _core, autograd, device, record, tensor
+from . import _core, autograd, device, errors, record, tensor
 from .errors import (
     CheckpointError,
     DeviceError,
+    DistError,
     DTypeError,
     GraphError,
     MemoryBudgetError,
@@ -17,20 +18,43 @@ from .errors import (
     ShapeError,
 )
 from .record import Step
+from .seeds import set_seed
 from .tensor import Placeholder, Tensor
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from . import (
+        data,
+        dist,
+        image_tool,
+        initializer,
+        layer,
+        linalg,
+        loss,
+        metric,
+        model,
+        module,
+        opt,
+        singa_wrap,
+        snapshot,
+        sonnx,
+        viz,
+    )
 
 __version__: str = _core.__version__
 _core.set_package(str(Path(__file__).parent))
 
 _LAZY = (
-    "data", "image_tool", "initializer", "layer", "linalg", "loss", "metric", "model", "module",
-    "opt", "singa_wrap", "sonnx",
+    "data", "dist", "image_tool", "initializer", "layer", "linalg", "loss", "metric", "model",
+    "module", "opt", "singa_wrap", "snapshot", "sonnx", "viz",
 )  # fmt: skip
 
 __all__ = [
     "CheckpointError",
     "DTypeError",
     "DeviceError",
+    "DistError",
     "GraphError",
     "MemoryBudgetError",
     "OutOfMemoryError",
@@ -39,14 +63,37 @@ __all__ = [
     "Step",
     "Tensor",
     "autograd",
+    "data",
     "device",
+    "dist",
+    "errors",
+    "image_tool",
+    "initializer",
+    "layer",
+    "linalg",
+    "loss",
+    "metric",
+    "model",
+    "module",
+    "opt",
     "record",
+    "set_seed",
+    "singa_wrap",
+    "snapshot",
+    "sonnx",
     "tensor",
+    "viz",
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Imports the other modules of the package on first use."""
-    if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the package does not have
+
+    def __getattr__(name: str) -> ModuleType:
+        """Imports the other modules of the package on first use."""
+        if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

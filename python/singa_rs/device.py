@@ -33,6 +33,11 @@ __all__ = [
     "report_warnings",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 #: Warnings of the engine that have not been shown yet.
 _waiting: list[str] = []
 _ONEDNN_WHEEL = "onednn-cpu-gomp"

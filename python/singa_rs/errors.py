@@ -10,11 +10,12 @@ signature. Only calls that fail pay for this.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Collection
 from functools import wraps
 from numbers import Integral, Real
-from types import CodeType
+from types import CodeType, TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from ._core import (
     CheckpointError,
     DeviceError,
+    DistError,
     DTypeError,
     GraphError,
     InternalError,
@@ -30,12 +32,31 @@ from ._core import (
     ShapeError,
 )
 
+__all__ = [
+    "CheckpointError",
+    "DTypeError",
+    "DeviceError",
+    "DistError",
+    "GraphError",
+    "InternalError",
+    "MemoryBudgetError",
+    "OutOfMemoryError",
+    "ShapeError",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 #: What Python and NumPy raise for wrong arguments, excluding warnings turned into errors.
 FOREIGN = (
     AttributeError, LookupError, NameError, ZeroDivisionError, OverflowError, AssertionError,
     BufferError, TypeError, ValueError,
 )  # fmt: skip
 _ROOTS = (__name__.partition(".")[0], "numpy")
+#: How messages of this package begin: with what failed.
+_NAMED = re.compile(r"[\w.()\[\]]+( \w+)?: ")
 _OWN = (ShapeError, DTypeError, CheckpointError)
 
 #: The values that each word of an annotation admits.
@@ -80,9 +101,18 @@ def named(
     their other names, or None: only calls that have such names pay for it.
     """
     name = op or function.__name__
+    strict = _strict(function)
+    first = min((at for at in strict if isinstance(at, int)), default=0)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if strict:
+            for key in kwargs:
+                if key in strict and type(kwargs[key]) is not bool:
+                    _check_strict(name, strict[key], kwargs[key])
+            for at in range(first, len(args)):
+                if at in strict and type(args[at]) is not bool:
+                    _check_strict(name, strict[at], args[at])
         try:
             return function(*args, **kwargs)
         except FOREIGN as error:
@@ -95,6 +125,26 @@ def named(
     call.__module__ = home
     call.names_itself = True  # type: ignore[attr-defined]
     return call
+
+
+def _strict(function: Callable[..., Any]) -> dict[int | str, inspect.Parameter]:
+    """The parameters that are flags or names, by name and by position: Python would take any object
+    for these, also one that has another meaning in that place in NumPy."""
+    found: dict[int | str, inspect.Parameter] = {}
+    for at, one in enumerate(inspect.signature(function).parameters.values()):
+        if one.annotation == "bool" or (one.name == "name" and one.annotation == "str | None"):
+            if one.kind is not one.VAR_POSITIONAL and one.kind is not one.VAR_KEYWORD:
+                found[one.name] = one
+            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD):
+                found[at] = one
+    return found
+
+
+def _check_strict(op: str, one: inspect.Parameter, value: Any) -> None:
+    is_flag = one.annotation == "bool"
+    if not isinstance(value, (np.bool_, Integral) if is_flag else (str, type(None))):
+        want = "a bool" if is_flag else "a str or None"
+        raise TypeError(f"{op}: {one.name}: got {_shown(value)}, want {want}")
 
 
 def called(function: Any, name: str, doc: str | None, home: str | None = None) -> Any:
@@ -134,7 +184,49 @@ def reraise(
     made = error if _is_users(error) else _explained(op, function, args, kwargs, error)
     if made is error:
         raise error
-    raise made from error
+    raise made from error.with_traceback(without_library(error.__traceback__))
+
+
+def is_own(error: Exception) -> bool:
+    """Whether an error was raised by this package, and not by user code that it called."""
+    return type(error).__module__.partition(".")[0] == _ROOTS[0] or (
+        _is_plain(error) and _NAMED.match(str(error)) is not None and not _ends_in_users(error)
+    )
+
+
+def place(error: Exception, path: str) -> None:
+    """Has the message of an error begin with a layer's path, unless it begins with one already;
+    where a value was read while it was only recorded, it also ends with what helps."""
+    if not path or hasattr(error, "_path") or not error.args or not isinstance(error.args[0], str):
+        return
+    text = error.args[0]
+    if isinstance(error, GraphError) and text.endswith("use_graph=False"):
+        text += f" or debug=True; tap({path!r}) keeps it (docs/inspection.md), repr shows its shape"
+    error._path = path  # type: ignore[attr-defined]
+    error.args = (f"{path}: {text}", *error.args[1:])
+
+
+def without_library(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without this package's frames, unless `SINGA_RS_FULL_TRACEBACK=1`."""
+    if trace is None or os.environ.get("SINGA_RS_FULL_TRACEBACK") == "1":
+        return trace
+    frames = []
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] != _ROOTS[0]:
+            frames.append(trace)
+        trace = trace.tb_next
+    made = None
+    for one in reversed(frames):
+        made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return made
+
+
+def _ends_in_users(error: Exception) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    home = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return trace is not None and home.partition(".")[0] not in _ROOTS
 
 
 def _is_users(error: Exception) -> bool:

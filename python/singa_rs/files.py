@@ -10,6 +10,21 @@ from typing import IO, Any
 
 from .errors import CheckpointError
 
+__all__ = [
+    "Missing",
+    "Replacement",
+    "Unusable",
+    "check_regular",
+    "flush_directory",
+    "path_of",
+    "reading",
+    "replacing",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class Missing(CheckpointError, FileNotFoundError):
     """There is no such file."""

@@ -3,3 +3,7 @@
 
 from .compat.image_tool import *
 from .compat.image_tool import __all__  # noqa: F401
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,6 +17,32 @@ import numpy as np
 from . import errors
 from .tensor import Tensor
 
+__all__ = [
+    "Initializer",
+    "constant",
+    "eye",
+    "gaussian",
+    "get",
+    "glorot",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "msra",
+    "ones",
+    "orthogonal",
+    "uniform",
+    "xavier",
+    "zeros",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Initializer = Callable[[Tensor], object]
 
 

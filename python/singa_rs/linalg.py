@@ -54,3 +54,7 @@ __all__ = [
     "trace",
     "vdot",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,6 +10,16 @@ from .layer.check import flag as check_flag
 from .layer.check import tensors
 from .tensor import Tensor
 
+__all__ = [
+    "Loss",
+    "SoftmaxCrossEntropy",
+    "SquaredError",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class Loss:
     """Keeps what `backward` needs from the last `forward`."""

@@ -5,3 +5,7 @@ from .module import Module
 Model = Module
 
 __all__ = ["Model", "Module"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,3 +3,7 @@
 
 from .compat.singa_wrap import *
 from .compat.singa_wrap import __add__, __all__, __div__, __mul__, __sub__  # noqa: F401
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -121,6 +121,14 @@ _LAYERS = (
     "SeparableConv2d",
 )
 
+#: What stands beside the rows of the table.
+_BESIDE = (
+    "Binary", "Dummy", "Gradients", "Operation", "Operator", "Rule", "Select", "ctensor2numpy",
+    "no_grad", "set_training", "to_numpy",
+)  # fmt: skip
+__all__ = sorted({*(name for name in FUNCTIONS if name[0] != "_"), *_BESIDE, *_LAYERS})
+_tensor.__all__ = sorted({*_tensor.__all__, *OF_TENSOR})
+
 
 class _Autograd(types.ModuleType):
     """The module's own type, so that `autograd.training = True` reaches the tape."""
@@ -132,6 +140,9 @@ class _Autograd(types.ModuleType):
         if name in _LAYERS:
             return getattr(importlib.import_module(self._layers), name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted([*self.__dict__["__all__"], "training"])
 
     @property
     def training(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..errors import called
-from ..tensor import Tensor
+from ..tensor import Tensor, as_tensor
 from . import (
     activations,
     along,
@@ -24,6 +24,7 @@ from . import (
     sorting,
     unary,
 )
+from .along import take_along_axis
 from .reduce import Axes
 from .table import FUNCTIONS, METHODS, as_method, public
 
@@ -51,7 +52,7 @@ _OTHERS = {
         true_divide=div divide=div multiply=mul subtract=sub expand_dims=unsqueeze row_stack=vstack
     """,
     "PyTorch": """
-        movedim=moveaxis swapdims=swapaxes repeat_interleave=repeat take_along_dim=take_along_axis
+        movedim=moveaxis swapdims=swapaxes repeat_interleave=repeat
         neg=negative gt=greater ge=greater_equal lt=less le=less_equal eq=equal ne=not_equal
         leaky_relu=leakyrelu log_sigmoid=logsigmoid swish=silu ger=outer sgn=sign
         gammaln=lgamma psi=digamma expit=sigmoid
@@ -124,6 +125,16 @@ def permute(x: Tensor, axes: Any) -> Tensor:
 def ravel(x: Tensor) -> Tensor:
     """All elements in one dimension (NumPy ravel): a view where strides allow one."""
     return shape.plain_reshape(x, (x.numel,))
+
+
+@public(methods="take_along_dim")
+def take_along_dim(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
+    """`take_along_axis`, of the flattened tensor and indices by default (PyTorch
+    take_along_dim)."""
+    if axis is None:
+        indices = as_tensor(indices)
+        indices = shape.plain_reshape(indices, (indices.numel,))
+    return take_along_axis(x, indices, axis)
 
 
 @as_method("t")

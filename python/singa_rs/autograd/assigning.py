@@ -68,9 +68,10 @@ def _forgets(name: str) -> bool:
 def _in_place(name: str) -> Callable[..., Tensor]:
     """The method `name_`, of the method `name`."""
     function = METHODS[name] if name != "pow" else binary.FUNCTIONS["pow"]
-    row = getattr(Elementwise, name, None)
+    computed = "rounde" if name == "round" else name
+    row = getattr(Elementwise, computed, None)
     forgets = _forgets(name)
-    op = None if row is None else ops.op("unary", f=row.f or name)
+    op = None if row is None else ops.op("unary", f=row.f or computed)
 
     def assign(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if op is not None and self.dtype.is_float and not (args or kwargs or recorded(self)):

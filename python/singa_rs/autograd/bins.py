@@ -31,7 +31,7 @@ _FEW = 16
 
 
 @public(methods="isin")
-def isin(x: Tensor, values: Any, invert: bool = False) -> Tensor:
+def isin(x: Tensor, values: Any, *, invert: bool = False) -> Tensor:
     """Whether each element is among values, bool (NumPy isin, PyTorch isin); NaN never is.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import Handle, ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, as_tensor
 from . import contract, shape
 from .binary import ARITHMETIC, COMPARISONS, ROWS
 from .table import of_tensor
@@ -54,6 +54,8 @@ def _comparison(sign: str, name: str) -> None:
     compare = getattr(operator, COMPARISONS[sign])
 
     def function(t: Tensor, x: Any) -> Tensor:
+        if not isinstance(t, Handle) and not isinstance(x, Handle):
+            t = as_tensor(t)  # Python would compare lists
         return compare(t, x)
 
     of_tensor(function, name, f"`t {sign} x`, bool.")
@@ -63,6 +65,8 @@ def _arithmetic(sign: str, name: str) -> None:
     compute = getattr(operator, ARITHMETIC[sign])
 
     def function(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
+        if not isinstance(lhs, Handle) and not isinstance(rhs, Handle):
+            lhs = as_tensor(lhs)  # Python would join lists
         return _into(compute(lhs, rhs), ret)
 
     of_tensor(function, name, f"`lhs {sign} rhs`, written into `ret` if given.")

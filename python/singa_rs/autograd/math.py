@@ -49,6 +49,9 @@ def _reduced(
 ) -> Tensor | None:
     """The reduction of one tensor; None if there are several, or none."""
     second = xs[1] if len(xs) > 1 else None
+    if isinstance(second, (tuple, list)) and len(xs) == 2 and all(map(is_integral, second)):
+        if axis is None and second:
+            return reduction(as_tensor(xs[0]), tuple(map(int, second)), keepdims)
     if isinstance(second, tuple) or (is_integral(second) and (len(xs) > 2 or axis is not None)):
         raise TypeError(f"{op}: got {second!r} among {len(xs)} operands, want tensors or one axis")
     if is_integral(second):

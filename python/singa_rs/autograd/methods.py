@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,16 @@ import numpy as np
 from .._core import ShapeError
 from ..errors import named
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import as_shape
+from ..tensor.numbers import whole
 from . import binary, inplace, shape
 from .axes import swapaxes
 from .casting import cast
+from .contract import tensordot
 from .index import getitem
 from .pairs import bitwise_not
-from .reduce import softmax
+from .reduce import as_axes, softmax
+from .shape import expand, plain_reshape
 from .table import METHODS, as_method
 from .tape import Dummy, Operator, Port, retain
 
@@ -70,7 +75,7 @@ for (_kind, _name), _row in binary.ROWS.items():
     if _row.operator:
         _made = _forms(_row.operator, binary.CLASSES[_kind], binary.FUNCTIONS[_name])
         METHODS.update((f"__{form}__", function) for form, function in _made.items())
-METHODS["__matmul__"] = METHODS["dot"]
+METHODS["__matmul__"] = METHODS["dot"]  # whose own rule is below
 METHODS["__rmatmul__"] = _reflected(METHODS["dot"])
 METHODS["__div__"], METHODS["__rdiv__"] = METHODS["__truediv__"], METHODS["__rtruediv__"]
 METHODS["__invert__"] = bitwise_not
@@ -82,6 +87,58 @@ METHODS["__setitem__"] = named(inplace.setitem, Tensor.__module__, "index")
 def _softmax(self: Tensor, axis: int = -1) -> Tensor:
     """Softmax over one axis."""
     return softmax(self, axis)
+
+
+@as_method("dot")
+def _dot(self: Tensor, w: Tensor) -> Tensor:
+    """The matrix product; with an operand of more than two dimensions the sums of products over the
+    last axis and the one before the last of `w`, for all pairs of the others (NumPy dot).
+
+    Raises:
+        ShapeError: extents that differ.
+    """
+    w = as_tensor(w)
+    if w.rank < 3:
+        return self @ w
+    return tensordot(self, w, ((-1,), (-2,)))
+
+
+@as_method("expand")
+def _expand(self: Tensor, *shape: Any) -> Tensor:
+    """A view in a shape, given as several numbers or as one sequence, that the tensor broadcasts
+    to; -1 keeps an extent (PyTorch expand, ONNX Expand).
+
+    Raises:
+        ShapeError: a shape that it does not broadcast to.
+    """
+    to = as_shape(shape[0] if len(shape) == 1 else shape)
+    own = (1,) * (len(to) - self.rank) + self.shape[-len(to) :]
+    kept = [have if n == -1 else n for n, have in zip(to, own, strict=True)]
+    return expand(self, kept)
+
+
+@as_method("flatten")
+def _flatten(self: Tensor, start_dim: int | str = 0, end_dim: int = -1) -> Tensor:
+    """A view with the axes from one to another as one, all by default (NumPy flatten, PyTorch
+    flatten). (`autograd.flatten` is ONNX's, which makes a matrix.)
+
+    Raises:
+        ValueError: axes that the tensor does not have, or in another order.
+        TypeError: an order of elements other than NumPy's "C".
+    """
+    if isinstance(start_dim, str):
+        if start_dim != "C":
+            raise TypeError(f"flatten: got order {start_dim!r}, want 'C'")
+        start_dim = 0
+    have = self.shape
+    if not have:
+        return plain_reshape(self, (1,))
+    (first,) = as_axes(whole(start_dim, "flatten: start_dim"), len(have), "flatten")
+    (last,) = as_axes(whole(end_dim, "flatten: end_dim"), len(have), "flatten")
+    if first > last:
+        raise ValueError(f"flatten: got axes {first} to {last}, want them in order")
+    one = math.prod(have[first : last + 1])
+    return plain_reshape(self, (*have[:first], one, *have[last + 1 :]))
 
 
 class Turned(Tensor):
@@ -117,11 +174,12 @@ METHODS["T"], METHODS["mT"] = property(_turned), property(_swapped)
 def _transpose(
     self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None
 ) -> Tensor:
-    """A view with the axes in another order, reversed by default; by keyword `dim0` and `dim1` are
-    exchanged, as in PyTorch.
+    """A view with the axes in another order, reversed by default; `dim0` and `dim1` are exchanged,
+    as in PyTorch, and so are two axes of a tensor that has not just these.
 
     Raises:
-        TypeError: only one of `dim0` and `dim1`, or axes besides.
+        TypeError: only one of `dim0` and `dim1`, or axes besides; `(0, 1)` for a matrix, which is
+            NumPy's identity and PyTorch's exchange.
     """
     if dim0 is not None or dim1 is not None:
         if axes or dim0 is None or dim1 is None:
@@ -129,6 +187,13 @@ def _transpose(
             raise TypeError(f"transpose: got {got}, want axes, or dim0 and dim1")
         return swapaxes(self, dim0, dim1)
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+    if len(axes) == 2 and self.rank != 2:
+        return swapaxes(self, *axes)
+    if len(axes) == 2 and axes[0] % 2 == 0 and axes[1] % 2 == 1:
+        raise TypeError(
+            f"transpose: got {axes}, which leaves the axes as they are in NumPy and exchanges them "
+            "in PyTorch, want T, swapaxes(0, 1) or permute(0, 1)"
+        )
     return shape.transpose(self, order)
 
 

@@ -234,3 +234,10 @@ def _sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     """
     to = as_shape(shape[0] if len(shape) == 1 else shape)
     return back_broadcast(self.shape, to, self)
+
+
+@as_method("round")
+def _round(self: Tensor, decimals: int = 0) -> Tensor:
+    """Rounded half to even at a number of decimals (NumPy round, PyTorch round); the gradient is 0.
+    (`autograd.round` is SINGA's, half away from zero.)"""
+    return around(self, decimals)

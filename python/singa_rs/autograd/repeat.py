@@ -11,7 +11,7 @@ from .. import _core
 from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.creation import as_shape
-from ..tensor.numbers import as_array, number, whole, wholes
+from ..tensor.numbers import as_array, is_integral, number, whole, wholes
 from . import ops
 from .index import gather
 from .reduce import as_axes
@@ -168,7 +168,40 @@ class Pad(KeepsShape):
         return (dy,)
 
 
-pad = function(Pad, "pad")
+@public(Pad)
+def pad(x: Tensor, mode: Any, pads: Any = None, constant: float = 0.0) -> Tensor:
+    """Wider by `pads` (all begins, then all ends), filled by `mode`: "constant"; "edge" or
+    "replicate", the nearest element; "reflect", the reflection, "symmetric" with the outermost
+    element again; "wrap" or "circular", what stands at the other end (ONNX Pad, NumPy pad).
+
+    `pad(x, 1)` and `pad(x, ((1, 1), (0, 2)), "edge")` are NumPy's: one width, or a pair for each
+    axis, and the mode.
+
+    Raises:
+        ValueError: an unknown mode, negative widths.
+        TypeError: widths without a mode that are a flat sequence, as PyTorch's for the last axes.
+        ShapeError: widths of another number of axes.
+    """
+    if not isinstance(mode, (str, bytes)):
+        pads, mode = _widths(x, mode), "constant" if pads is None else pads
+    return Pad(mode, pads, constant)(x)[0]
+
+
+def _widths(x: Tensor, given: Any) -> list[int]:
+    """NumPy's widths, all begins and then all ends."""
+    if is_integral(given):
+        return [int(given)] * (2 * x.rank)
+    if not isinstance(given, (tuple, list)) or not all(
+        isinstance(one, (tuple, list)) for one in given
+    ):
+        raise TypeError(
+            f"pad: got {given!r:.60} for mode, want pad(x, 'constant', [all begins, all ends]), or "
+            "a pair for each axis: pad(x, ((0, 0), (1, 1)))"
+        )
+    pairs = list(given) * x.rank if len(given) == 1 else list(given)
+    if len(pairs) != x.rank or any(len(one) != 2 for one in pairs):
+        raise ShapeError(f"pad: got {given!r:.60} for shape {x.shape}, want a pair for each axis")
+    return [begin for begin, _ in pairs] + [end for _, end in pairs]
 
 
 class _Interleaving(KeepsShape):

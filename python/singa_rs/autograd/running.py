@@ -120,11 +120,11 @@ def trapezoid(y: Tensor, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tens
         raise ShapeError(f"trapezoid: got {y.shape}, places {at.shape}, want one for each sample")
     before = (slice(None),) * place
     steps = getitem(at, (*before, slice(1, None))) - getitem(at, (*before, slice(-1)))
-    return reduce_sum(sums * steps, along, False) / 2
+    return reduce_sum(sums * steps, along - y.rank, False) / 2
 
 
 @public()
-def gradient(x: Tensor, spacing: float = 1.0, axis: Any = None) -> Any:
+def gradient(x: Tensor, spacing: float = 1.0, *, axis: Any = None) -> Any:
     """The derivative of samples by central differences, at both ends by one-sided ones (NumPy
     gradient): one tensor for one axis, else a tuple of one for each. (`gradients` differentiates
     what was computed.)

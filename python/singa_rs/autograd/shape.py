@@ -37,10 +37,10 @@ from .views import (
 )
 
 reshape = function(Reshape, "reshape")
-flatten = function(Flatten, "flatten", methods="flatten")
+flatten = function(Flatten, "flatten")
 squeeze = function(Squeeze, "squeeze", methods="squeeze")
 slice = function(Slice, "slice")
-expand = function(Expand, "expand", methods="expand")
+expand = function(Expand, "expand")
 
 
 @as_method("reshape")
@@ -129,7 +129,18 @@ class Split(Rule):
 def split(
     x: Tensor, axis: int, parts: Sequence[int] | None = None, num_output: int | None = None
 ) -> tuple[Tensor, ...]:
-    """Views of parts of these sizes along an axis, else of `num_output` equal ones (ONNX Split)."""
+    """Views of parts of these sizes along an axis, else of `num_output` equal ones (ONNX Split).
+
+    Raises:
+        TypeError: neither sizes nor a number of parts, as NumPy and PyTorch call functions of this
+            name, which take them first; several axes.
+        ShapeError: sizes that do not add up to the axis.
+    """
+    if parts is None and num_output is None or isinstance(axis, (list, tuple)):
+        raise TypeError(
+            f"split: got {axis!r} for axis and no parts, want split(x, axis, [sizes]) or "
+            "split(x, axis, num_output=n); NumPy's split is array_split(x, sections, axis)"
+        )
     return Split(axis, parts, num_output)(x)
 
 

@@ -287,7 +287,7 @@ def pinv(x: Tensor, rcond: float | None = None) -> Tensor:
 
 
 @public(methods="matrix_rank", precision="wide")
-def matrix_rank(x: Tensor, rcond: float | None = None) -> Tensor:
+def matrix_rank(x: Tensor, *, rcond: float | None = None) -> Tensor:
     """The ranks of matrices, int64: how many singular values count (NumPy linalg.matrix_rank,
     PyTorch linalg.matrix_rank). Arguments and errors are as in `pinv`."""
     given = floating(x).detach()
@@ -319,7 +319,7 @@ def lstsq(a: Tensor, b: Any, rcond: float | None = None) -> LeastSquares:
     x = matmul(pinv(a, rcond), right)
     off = matmul(a, x) - right
     residuals = reduce_sum(off * off, -2, False)
-    rank, values = matrix_rank(a, rcond), svdvals(a.detach())
+    rank, values = matrix_rank(a, rcond=rcond), svdvals(a.detach())
     if b.rank == 1:
         residuals = plain_reshape(residuals, residuals.shape[:-1])
     return LeastSquares(_unpaired(x, b.rank == 1), residuals, rank, values)

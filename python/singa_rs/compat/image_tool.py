@@ -32,6 +32,11 @@ __all__ = [
     "resize",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _CORNERS = ("left_top", "left_bottom", "right_top", "right_bottom", "center")
 _ACROSS, _DOWN = ("left", "center", "right"), ("top", "middle", "bottom")
 #: Where each position lies, in halves of the room across and down.

@@ -16,6 +16,17 @@ from ..layer.check import number, tensors
 from ..tensor import Tensor, ones_like
 from .proto.model_pb2 import is_training
 
+__all__ = [
+    "Loss",
+    "SigmoidCrossEntropy",
+    "SoftmaxCrossEntropy",
+    "SquaredError",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class Loss(Base):
     """The base of losses. A subclass of a program overrides `forward`, `backward` and `evaluate`,

@@ -13,6 +13,10 @@ from ..tensor import Tensor, from_numpy
 __all__ = ["Accuracy", "Metric", "Precision", "Recall"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class _Told(Metric):
     """A metric whose numbers are in a tensor."""
 

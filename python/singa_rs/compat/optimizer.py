@@ -18,6 +18,25 @@ from ..opt.hyperparameters import Scheduled, moments_by_name
 from ..tensor import Tensor
 from .layer.specs import ParamSpec
 
+__all__ = [
+    "AdaGrad",
+    "Adam",
+    "Constraint",
+    "L2Constraint",
+    "L2Regularizer",
+    "Nesterov",
+    "Optimizer",
+    "ParamSpec",
+    "RMSProp",
+    "Regularizer",
+    "SGD",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 #: `p -= lr * g` in place.
 _descend = op("update", f="sgd", momentum=False, nesterov=False, weight_decay=False)
 
@@ -258,10 +277,15 @@ class Nesterov(Optimizer):
     history = moments_by_name("history", "The momentum buffers by parameter name.")
 
     def __init__(
-        self, lr: float | None = None, momentum: float = 0.9, *args: Any, **kwargs: Any
+        self,
+        lr: float | None = None,
+        momentum: float = 0.9,
+        weight_decay: float | None = None,
+        regularizer: Regularizer | None = None,
+        constraint: Constraint | None = None,
     ) -> None:
         """As `Optimizer`."""
-        super().__init__(lr, momentum, *args, **kwargs)
+        super().__init__(lr, momentum, weight_decay, regularizer, constraint)
 
     def _move(self, name: str, value: Tensor, grad: Tensor, rate: Tensor) -> None:
         history, momentum = self._history(value, name), self.momentum or 0.0

@@ -14,6 +14,8 @@ from typing import Any
 from .. import errors, tensor
 from ..autograd import RNNHandle as CudnnRNNHandle
 from ..autograd import ops
+from ..dist.communicator import Communicator
+from ..dist.meeting import NcclIdHolder
 from ..tensor import float16, float32, int32
 from . import handles, rules
 from .handles import *  # noqa: F403
@@ -36,6 +38,7 @@ __all__ = [
     "Axpy",
     "Bernoulli",
     "Ceil",
+    "Communicator",
     "ConcatOn",
     "Contiguous",
     "CopyDataToFrom",
@@ -66,6 +69,7 @@ __all__ = [
     "MultFloat",
     "MultRow",
     "MultWithScale",
+    "NcclIdHolder",
     "Pow",
     "PowFloat",
     "Product",
@@ -102,8 +106,13 @@ __all__ = [
     "VecTensor",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 USE_CUDA = False
-USE_DIST = False
+USE_DIST = True
 SINGA_VERSION = 5100
 
 kFloat32 = float32

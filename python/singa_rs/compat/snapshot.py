@@ -25,6 +25,16 @@ from ..tensor import Tensor, from_numpy
 from . import tensor_proto
 from .singa_wrap import SINGA_VERSION
 
+__all__ = [
+    "Snapshot",
+    "save",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _MAGIC = b"sg\1\0"
 _LENGTH = struct.Struct("<Q")
 #: The most tensors, and the most fields of all together, which take less than a second.

@@ -32,4 +32,9 @@ __all__ = [
     "set_seed",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 errors.name_functions(globals(), {"rng"})

@@ -22,6 +22,8 @@ class _Here(threading.local):
 
 _here = _Here()
 _elsewhere = np.random.Generator(np.random.Philox(key=0))
+#: The seed of loaders that are given none.
+_default = 0
 
 
 def _bits(seed: int, epoch: int, purpose: int, number: int = 0) -> np.random.Philox:
@@ -77,6 +79,17 @@ def set_seed(seed: int) -> None:
     """
     global _elsewhere
     _elsewhere = np.random.Generator(np.random.Philox(key=whole("set_seed", "seed", seed, 0)))
+
+
+def default_seed() -> int:
+    """The seed of loaders that are given none: 0, or that of `singa_rs.set_seed`."""
+    return _default
+
+
+def set_default(seed: int) -> None:
+    """Sets the seed of loaders that are given none."""
+    global _default
+    _default = seed
 
 
 def whole(op: str, name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:

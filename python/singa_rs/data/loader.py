@@ -11,9 +11,10 @@ import numpy as np
 
 from ..device import Device
 from .collating import staged
-from .draws import order, whole
+from .draws import default_seed, order, whole
 from .iteration import Batches, Place
 from .processes import Workers
+from .sharing import share_of
 from .sources import Job, Stream, source_of
 
 _MOST_WORKERS = 1024
@@ -39,7 +40,8 @@ class DataLoader:
             copied when the loader is made.
         batch_size: the number of samples in a batch; the last one may be smaller.
         shuffle: whether each epoch has a random order.
-        seed: of the order and of `data.rng()`, from 0 to 2**63 - 1.
+        seed: of the order and of `data.rng()`, from 0 to 2**63 - 1; by default that which
+            `singa_rs.set_seed` was last given, else 0.
         drop_last: whether a smaller last batch is left out.
         num_workers: how many workers make batches in the background; with 0 the caller does.
         workers: "thread", or "process": spawned processes with copies of the data set, `collate`
@@ -53,11 +55,14 @@ class DataLoader:
         as_numpy: whether batches stay NumPy arrays.
         persistent_workers: whether processes stay from epoch to epoch, with the data set as it was
             when they were started, until `close()`.
+        ranks: this process's rank and the number of those that work together (`(dist.rank(),
+            dist.size())`), each of which makes `batch_size` rows of every batch. No row is given
+            twice: at the end of an epoch they get fewer, and `weight` says how many counted.
 
     Raises:
         TypeError: an argument of the wrong type, or one that cannot be copied to processes.
         ValueError: an argument out of range; arrays without rows or of different lengths;
-            `shuffle` of an iterable.
+            `shuffle` or `ranks` of an iterable.
 
     While iterating, errors of the data set, `collate` and `transform` are raised as they are, in
     the place of the batch. Errors of worker processes are caused by a `WorkerError` with the
@@ -69,7 +74,7 @@ class DataLoader:
         dataset: Any,
         batch_size: int = 1,
         shuffle: bool = False,
-        seed: int = 0,
+        seed: int | None = None,
         drop_last: bool = False,
         num_workers: int = 0,
         workers: str = "thread",
@@ -80,20 +85,25 @@ class DataLoader:
         transform: Callable[[Any], Any] | None = None,
         as_numpy: bool = False,
         persistent_workers: bool = False,
+        ranks: tuple[int, int] | None = None,
     ) -> None:
         self._source = source_of("DataLoader", dataset)
         self.batch_size = whole("DataLoader", "batch_size", batch_size, 1)
-        self.seed = whole("DataLoader", "seed", seed, 0)
+        self.seed = whole("DataLoader", "seed", default_seed() if seed is None else seed, 0)
         self.shuffle, self.drop_last = _flag("shuffle", shuffle), _flag("drop_last", drop_last)
+        self._share = share_of(ranks)
+        #: The rows of all processes in a batch.
+        self._rows = self.batch_size * self._share.size
         self.num_workers = whole("DataLoader", "num_workers", num_workers, 0, _MOST_WORKERS)
         self.prefetch = whole("DataLoader", "prefetch", prefetch, 0)
         if not isinstance(workers, str) or workers not in _KINDS:
             raise ValueError(f"DataLoader: got workers {workers!r:.80}, want 'thread' or 'process'")
-        if self.shuffle and isinstance(self._source, Stream):
+        is_ordered = not self.shuffle and self._share.size == 1
+        if not is_ordered and isinstance(self._source, Stream):
+            what = f"ranks {ranks}" if not self.shuffle else "shuffle=True"
             kind = type(dataset).__name__
             raise ValueError(
-                f"DataLoader: got shuffle=True for {kind}, want a dataset with __len__ and "
-                "__getitem__"
+                f"DataLoader: got {what} for {kind}, want a dataset with __len__ and __getitem__"
             )
         if device is not None and not isinstance(device, Device):
             raise TypeError(f"DataLoader: got device {device!r:.80}, want a Device")
@@ -102,7 +112,7 @@ class DataLoader:
         self.dataset, self.workers, self.device = dataset, workers, device
         self.as_numpy = _flag("as_numpy", as_numpy)
         self.persistent_workers = _flag("persistent_workers", persistent_workers)
-        self._job = Job(self._source, self.seed, collate, transform)
+        self._job = Job(self._source, self.seed, collate, transform, self._share)
         self._place = Place(0, 0)
         self._lasting: Workers | None = None
         self._end_lasting: Callable[[], Any] = _nothing
@@ -118,7 +128,7 @@ class DataLoader:
             kind = type(self.dataset).__name__
             raise TypeError(f"DataLoader: got a dataset without a length, {kind}")
         count = len(self._source)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return count // self._rows if self.drop_last else -(-count // self._rows)
 
     def __iter__(self) -> Batches:
         """The next epoch, or the rest of the one that `load_state_dict` gave."""
@@ -143,9 +153,10 @@ class DataLoader:
         """What the batches from a place on are made of."""
         if isinstance(self._source, Stream):
             return self._source.read(self.batch_size, place.position, self.drop_last)
-        count, size = len(self._source), self.batch_size
+        count, size = len(self._source), self._rows
         rows = order(count, self.seed, place.epoch) if self.shuffle else np.arange(count)
-        return (rows[i * size : (i + 1) * size] for i in range(place.position, len(self)))
+        batches = (rows[i * size : (i + 1) * size] for i in range(place.position, len(self)))
+        return map(self._share.rows, batches)
 
     def _process_workers(self) -> Workers | None:
         """The processes of a new iteration."""
@@ -164,11 +175,29 @@ class DataLoader:
         """The number of the epoch that the latest iteration is in; after its end, of the next."""
         return self._place.epoch
 
+    @property
+    def weight(self) -> float:
+        """By what the loss of the batch that the latest iteration gave last is to be multiplied,
+        so that the mean over all processes is that over all rows: 1, except at the end of an epoch
+        whose rows cannot be dealt out evenly. 0 for a process that got a row of another one because
+        there was none for it.
+
+        Raises:
+            ValueError: no batch of this epoch was given yet.
+        """
+        if self._share.size == 1:
+            return 1.0
+        if self._place.position == 0:
+            raise ValueError("weight: no batch of this epoch was given yet")
+        before = (self._place.position - 1) * self._rows
+        return self._share.weight(min(self._rows, len(self._source) - before))
+
     def state_dict(self) -> dict[str, int]:
         """Where the latest iteration is, after the batch that it gave last: plain ints.
 
         A loader with the same arguments that gets this from `load_state_dict` goes on with the
-        very batches that this one would give.
+        very batches that this one would give, also in another number of processes, if their
+        batches have as many rows together.
         """
         return {"epoch": self._place.epoch, "position": self._place.position, **self._identity()}
 
@@ -201,7 +230,7 @@ class DataLoader:
         is_stream = isinstance(self._source, Stream)
         return {
             "length": -1 if is_stream else len(self._source),
-            "batch_size": self.batch_size,
+            "batch_size": self._rows,
             "seed": self.seed,
             "shuffle": int(self.shuffle),
             "drop_last": int(self.drop_last),

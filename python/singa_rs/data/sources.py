@@ -11,6 +11,7 @@ import numpy as np
 from ..tensor import Tensor
 from .collating import collate, map_leaves
 from .draws import drawing
+from .sharing import Share
 
 
 class Source:
@@ -113,7 +114,7 @@ def source_of(op: str, dataset: Any) -> Source:
     """
     if isinstance(dataset, Source):
         return dataset
-    if _are_arrays(dataset):
+    if are_arrays(dataset):
         return Columns(op, dataset)
     is_other = isinstance(dataset, (str, bytes, Mapping, type))
     if not is_other and hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"):
@@ -126,12 +127,12 @@ def source_of(op: str, dataset: Any) -> Source:
     )
 
 
-def _are_arrays(value: Any) -> bool:
+def are_arrays(value: Any) -> bool:
     """Whether it is an array, or a tuple or dictionary of nothing but arrays."""
     if not isinstance(value, (tuple, Mapping)):
         return isinstance(value, (np.ndarray, Tensor))
     items = list(value.values() if isinstance(value, Mapping) else value)
-    return len(items) > 0 and all(map(_are_arrays, items))
+    return len(items) > 0 and all(map(are_arrays, items))
 
 
 def _as_array(op: str, value: np.ndarray | Tensor) -> np.ndarray:
@@ -150,13 +151,14 @@ class Job:
         seed: int,
         stack: Callable[[list[Any]], Any] | None,
         transform: Callable[[Any], Any] | None,
+        share: Share,
     ) -> None:
-        self._source, self._seed = source, seed
+        self._source, self._seed, self._share = source, seed, share
         self._stack, self._transform = stack, transform
 
     def make(self, epoch: int, number: int, task: Any) -> Any:
         """Batch `number` of an epoch."""
-        with drawing(self._seed, epoch, number):
+        with drawing(self._seed, epoch, self._share.stream(number)):
             if self._stack is None:
                 batch = self._source.batch(task)
             else:

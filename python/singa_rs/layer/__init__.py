@@ -151,6 +151,7 @@ from .shape import (
     Reshape,
     Sequential,
 )
+from .sync_norm import SyncBatchNorm
 from .thresholds import (
     CELU,
     GLU,
@@ -307,6 +308,7 @@ __all__ = [
     "Softmax2d",
     "Softmin",
     "Softshrink",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -323,3 +325,7 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import autograd
 from ..errors import ShapeError
@@ -14,6 +14,9 @@ from .check import axes, below_one, count, flag, float_input, number
 from .linear import Linear
 from .norm import LayerNorm
 from .shape import Dropout
+
+if TYPE_CHECKING:
+    from .typed import Activation
 
 
 class MultiHeadAttention(Layer):
@@ -140,7 +143,7 @@ class _TransformerLayer(Layer):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: Any = "RELU",
+        activation: Activation = "RELU",
         layer_norm_eps: float = 1e-5,
         norm_first: bool = False,
         bias: bool = True,

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import FOREIGN, DTypeError
 from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
-from . import check, collect, tree
+from . import check, collect, text, tree
 from .calls import reraise, wrap, wrap_forward, wrap_initialize
 from .node import Node, now
 from .tree import join, members, rename
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .typed import Forwards, P, R
 
 
 class _LayerType(type):
     """Notes which layer's constructor makes a layer, and changes to attributes of the class."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        layer = cls.__new__(cls, *args, **kwargs)
-        if now.constructing:
-            now.constructing[-1]._node.unnamed.append(weakref.ref(layer))
-        now.constructing.append(layer)
-        try:
-            layer.__init__(*args, **kwargs)
-        except FOREIGN as error:
-            reraise(layer, cls.__init__, args, kwargs, error)
-        finally:
-            now.constructing.pop()
-        return layer
+    if not TYPE_CHECKING:  # to type checkers a layer is what its constructor makes
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            layer = cls.__new__(cls, *args, **kwargs)
+            if now.constructing:
+                now.constructing[-1]._node.unnamed.append(weakref.ref(layer))
+            now.constructing.append(layer)
+            try:
+                layer.__init__(*args, **kwargs)
+            except FOREIGN as error:
+                reraise(layer, cls.__init__, args, kwargs, error)
+            finally:
+                now.constructing.pop()
+            return layer
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The constructor's, which `inspect` would not look for behind `__call__`."""
+        made = inspect.signature(cls.__init__)
+        return made.replace(parameters=list(made.parameters.values())[1:])
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if cls.__dict__.get(name, cls) is not value:
@@ -57,6 +71,9 @@ class Layer(metaclass=_LayerType):
     """
 
     _is_layer = True
+    #: Set by `__new__`.
+    _node: Node
+    _initialized: bool
     #: The attributes that a subclass keeps in slots.
     _slots: ClassVar[tuple[str, ...]] = ()
 
@@ -66,17 +83,31 @@ class Layer(metaclass=_LayerType):
         wrap(cls, "initialize", wrap_initialize, Layer.initialize)
         wrap(cls, "forward", wrap_forward, Layer.forward)
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Layer:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """A layer that may be given attributes before `Layer.__init__` is called."""
         layer = super().__new__(cls)
         object.__setattr__(layer, "_node", Node())
+        if args or kwargs:
+            layer._node.arguments = text.arguments(args, kwargs)
         object.__setattr__(layer, "_initialized", False)
         return layer
+
+    def __repr__(self) -> str:
+        """The layer and those below it, with their arguments, and the shapes of their tensors."""
+        try:
+            return text.tree(self)
+        except Exception:  # in the middle of a change; debuggers show layers there, too
+            return object.__repr__(self)
 
     def __init__(self) -> None:
         """Does nothing: `__new__` prepares the layer."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """That of `forward`, which a call is passed on to."""
+        return inspect.signature(self.forward)
+
+    def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls `forward`."""
         return self.forward(*args, **kwargs)
 
@@ -112,11 +143,13 @@ class Layer(metaclass=_LayerType):
         if self._node.registered.get(name, child) is not child:
             raise ValueError(f"register_layers: the name {name!r} belongs to another layer")
 
-    def __getattr__(self, name: str) -> Any:
-        registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
-        if name in registered:
-            return registered[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
+
+        def __getattr__(self, name: str) -> Any:
+            registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
+            if name in registered:
+                return registered[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get(name, self) is not value:  # `+=` assigns the same object again

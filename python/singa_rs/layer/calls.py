@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import autograd
-from ..errors import FOREIGN
+from ..errors import FOREIGN, is_own, place, without_library
 from ..errors import reraise as name_it
 from ..record import UserCodeLock, is_recording, making_state
 from . import collect, tree
@@ -66,7 +66,7 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         running.append(self)
         try:
             result = function(self, *args, **kwargs)
-        except FOREIGN as error:
+        except Exception as error:
             reraise(self, function, args, kwargs, error)
         finally:
             running.pop()
@@ -83,11 +83,18 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
 def reraise(
     layer: Layer, function: Callable[..., Any], args: Any, kwargs: Any, error: BaseException
 ) -> NoReturn:
-    """Raises an error again; for a layer of this package, one that names the layer."""
+    """Raises an error again; for a layer of this package, one that names the layer. Errors of this
+    package begin with the path of the innermost layer that they come from."""
     home = function.__module__ or ""  # None for code that exec runs
-    if not home.startswith(__package__) or not isinstance(error, FOREIGN):
-        raise error
-    name_it(type(layer).__name__, function, (layer, *args), kwargs, error)
+    if home.startswith(__package__) and isinstance(error, FOREIGN):
+        try:
+            name_it(type(layer).__name__, function, (layer, *args), kwargs, error)
+        except Exception as named:
+            error = named
+    if isinstance(error, Exception) and is_own(error):
+        place(error, layer._node.path)
+        raise error.with_traceback(without_library(error.__traceback__)) from error.__cause__
+    raise error
 
 
 def wrap(

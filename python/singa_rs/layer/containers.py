@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from .base import Layer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+    from typing_extensions import TypeVar as Defaulted
+
+    L = Defaulted("L", bound=Layer, default=Layer)
+else:  # `typing` has variables with a default from Python 3.13 on
+    L = TypeVar("L", bound=Layer)
 
 
 class _Container(Layer):
@@ -31,10 +39,10 @@ class _Container(Layer):
         self.register_layers(dict(layers))
 
 
-class ModuleList(_Container):
+class ModuleList(_Container, Generic[L]):
     """A list of layers (PyTorch ModuleList)."""
 
-    def __init__(self, layers: Iterable[Layer] = ()) -> None:
+    def __init__(self, layers: Iterable[L] = ()) -> None:
         """`layers`: those that it holds at first.
 
         Raises:
@@ -46,19 +54,19 @@ class ModuleList(_Container):
     def _set(self, layers: list[Layer]) -> None:
         self._replace({str(i): one for i, one in enumerate(layers)})
 
-    def __iter__(self) -> Iterator[Layer]:
+    def __iter__(self) -> Iterator[L]:
         return iter(list(self._node.registered.values()))
 
     @overload
-    def __getitem__(self, index: int) -> Layer: ...
+    def __getitem__(self, index: int) -> L: ...
     @overload
-    def __getitem__(self, index: slice) -> ModuleList: ...
+    def __getitem__(self, index: slice) -> ModuleList[L]: ...
     def __getitem__(self, index: Any) -> Any:
         """A layer, or for a slice another list of the same layers."""
         found = list(self)[index]
         return ModuleList(found) if isinstance(index, slice) else found
 
-    def __setitem__(self, index: int, layer: Layer) -> None:
+    def __setitem__(self, index: int, layer: L) -> None:
         layers = list(self)
         layers[index] = layer
         self._set(layers)
@@ -68,23 +76,23 @@ class ModuleList(_Container):
         del layers[index]
         self._set(layers)
 
-    def append(self, layer: Layer) -> ModuleList:
+    def append(self, layer: L) -> Self:
         """Adds a layer at the end; returns the list."""
         self._set([*self, layer])
         return self
 
-    def extend(self, layers: Iterable[Layer]) -> ModuleList:
+    def extend(self, layers: Iterable[L]) -> Self:
         """Adds layers at the end; returns the list."""
         self._set([*self, *_listed(layers)])
         return self
 
-    def insert(self, index: int, layer: Layer) -> None:
+    def insert(self, index: int, layer: L) -> None:
         """Puts a layer before the one at an index."""
         held = list(self)
         held.insert(index, layer)
         self._set(held)
 
-    def pop(self, index: int = -1) -> Layer:
+    def pop(self, index: int = -1) -> L:
         """Removes the layer at an index, and returns it."""
         held = list(self)
         taken = held.pop(index)
@@ -98,10 +106,10 @@ def _listed(layers: Any) -> list[Any]:
     return list(layers)
 
 
-class ModuleDict(_Container):
+class ModuleDict(_Container, Generic[L]):
     """A dictionary of layers (PyTorch ModuleDict)."""
 
-    def __init__(self, layers: Mapping[str, Layer] | None = None) -> None:
+    def __init__(self, layers: Mapping[str, L] | None = None) -> None:
         """`layers`: those that it holds at first.
 
         Raises:
@@ -111,7 +119,7 @@ class ModuleDict(_Container):
         super().__init__()
         self.update({} if layers is None else layers)
 
-    def update(self, layers: Mapping[str, Layer]) -> None:
+    def update(self, layers: Mapping[str, L]) -> None:
         """Takes layers in, in the places of those with the same keys."""
         if not isinstance(layers, Mapping):
             raise TypeError(f"ModuleDict: got {layers!r}, want a mapping")
@@ -122,10 +130,10 @@ class ModuleDict(_Container):
                 raise ValueError(f"ModuleDict: got key {key!r}, want a name without dots")
         self._replace({**self._node.registered, **layers})
 
-    def __getitem__(self, key: str) -> Layer:
+    def __getitem__(self, key: str) -> L:
         return self._node.registered[key]
 
-    def __setitem__(self, key: str, layer: Layer) -> None:
+    def __setitem__(self, key: str, layer: L) -> None:
         self.update({key: layer})
 
     def __delitem__(self, key: str) -> None:
@@ -141,15 +149,15 @@ class ModuleDict(_Container):
         """The keys, in the order in which they came."""
         return dict(self._node.registered).keys()
 
-    def values(self) -> ValuesView[Layer]:
+    def values(self) -> ValuesView[L]:
         """The layers."""
         return dict(self._node.registered).values()
 
-    def items(self) -> ItemsView[str, Layer]:
+    def items(self) -> ItemsView[str, L]:
         """The keys and layers."""
         return dict(self._node.registered).items()
 
-    def pop(self, key: str) -> Layer:
+    def pop(self, key: str) -> L:
         """Removes the layer with a key, and returns it."""
         taken = self._node.registered[key]
         self._replace({name: one for name, one in self.items() if name != key})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from .. import autograd, initializer
 from ..tensor import Tensor
@@ -13,6 +13,9 @@ from .check import at_most, axes, count, features, float_input
 from .parameters import normal, parameter
 from .window import Window
 
+if TYPE_CHECKING:
+    from .typed import Activation, Fill, Padding, Sizes
+
 
 class _Conv(Layer):
     """What convolutions of any number of spatial axes share, and their transposes."""
@@ -20,6 +23,41 @@ class _Conv(Layer):
     #: The number of spatial axes.
     _axes: ClassVar[int]
 
+    @overload
+    def __init__(
+        self,
+        nb_kernels: int,
+        kernel_size: Sizes,
+        *,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        group: int = 1,
+        bias: bool = True,
+        pad_mode: str = "NOTSET",
+        activation: Activation = "NOTSET",
+        in_channels: int | None = None,
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        in_channels: int,
+        nb_kernels: int,
+        kernel_size: Sizes,
+        /,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        *,
+        dilation: Sizes = 1,
+        group: int = 1,
+        bias: bool = True,
+        pad_mode: str = "NOTSET",
+        activation: Activation = "NOTSET",
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
+    ) -> None: ...
     def __init__(
         self,
         nb_kernels: int,
@@ -148,6 +186,28 @@ class SeparableConv2d(Layer):
     """A convolution of each channel by itself, `depthwise_conv`, and a 1x1 convolution across
     channels, `point_conv` (Chollet, Xception, 2017)."""
 
+    @overload
+    def __init__(
+        self,
+        nb_kernels: int,
+        kernel_size: Sizes,
+        *,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        bias: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        in_channels: int,
+        nb_kernels: int,
+        kernel_size: Sizes,
+        /,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        *,
+        bias: bool = False,
+    ) -> None: ...
     def __init__(
         self,
         nb_kernels: int,

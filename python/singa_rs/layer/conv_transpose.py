@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import autograd
 from ..tensor import Tensor
@@ -10,8 +10,48 @@ from .check import numbers
 from .conv import _Conv
 from .parameters import parameter
 
+if TYPE_CHECKING:
+    from .typed import Activation, Fill, Padding, Sizes
+
 
 class _ConvTranspose(_Conv):
+    @overload
+    def __init__(
+        self,
+        nb_kernels: int,
+        kernel_size: Sizes,
+        *,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        dilation: Sizes = 1,
+        group: int = 1,
+        bias: bool = True,
+        pad_mode: str = "NOTSET",
+        activation: Activation = "NOTSET",
+        in_channels: int | None = None,
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        in_channels: int,
+        nb_kernels: int,
+        kernel_size: Sizes,
+        /,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        *,
+        output_padding: Sizes = 0,
+        dilation: Sizes = 1,
+        group: int = 1,
+        bias: bool = True,
+        pad_mode: str = "NOTSET",
+        activation: Activation = "NOTSET",
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
+    ) -> None: ...
     def __init__(
         self,
         nb_kernels: int,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -14,10 +14,36 @@ from .base import Layer
 from .check import at_most, count, features, float_input, number
 from .parameters import normal, parameter
 
+if TYPE_CHECKING:
+    from .typed import Activation, Fill
+
 
 class Linear(Layer):
     """`x @ W + b`, with W (in, out) and b (out,). SINGA's Linear."""
 
+    @overload
+    def __init__(
+        self,
+        out_features: int,
+        *,
+        in_features: int | None = None,
+        bias: bool = True,
+        activation: Activation = "NOTSET",
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        /,
+        bias: bool = True,
+        *,
+        activation: Activation = "NOTSET",
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
+    ) -> None: ...
     def __init__(
         self,
         out_features: int,
@@ -86,8 +112,8 @@ class Gemm(Layer):
         transB: bool = True,  # noqa: N803
         bias: bool = True,
         bias_shape: tuple[int, ...] | None = None,
-        kernel_init: Any = None,
-        bias_init: Any = "zeros",
+        kernel_init: Fill = None,
+        bias_init: Fill = "zeros",
     ) -> None:
         """`bias_shape` must broadcast to (rows, nb_kernels).
 
@@ -131,7 +157,7 @@ class Embedding(Layer):
         self,
         input_dim: int,
         output_dim: int,
-        initializer: Any = "gaussian",
+        initializer: Fill = "gaussian",
         padding_idx: int | None = None,
     ) -> None:
         """`initializer`: "gaussian" (mean 0, deviation 1), "uniform" (-1 to 1), another name of

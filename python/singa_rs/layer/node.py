@@ -59,6 +59,8 @@ class Node:
         #: Whether those of them are left out whose shapes differ from the tensors'.
         self.skips_misfits = False
         self.output_shape: Any = None
+        #: Those of the constructor, as text.
+        self.arguments = ""
         #: The probes that see the result of each call of the layer.
         self.taps: list[Probe] = []
         #: The layer's attributes as the last `initialize` left them.
@@ -78,6 +80,7 @@ class Node:
         new = Node()
         new.registered = deepcopy(self.registered, memo)
         new.states, new.output_shape = set(self.states), self.output_shape
+        new.arguments = self.arguments
         new.pending, new.skips_misfits = dict(self.pending), self.skips_misfits
         copies = [deepcopy(child, memo) for ref in self.unnamed if (child := ref()) is not None]
         new.unnamed = [weakref.ref(child) for child in copies]
@@ -90,7 +93,7 @@ class Node:
         return new
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("registered", "states", "pending", "skips_misfits", "output_shape")
+        kept = ("registered", "states", "pending", "skips_misfits", "output_shape", "arguments")
         unnamed = [child for ref in self.unnamed if (child := ref()) is not None]
         held = {"unnamed": unnamed, "given": dict(self.given)}
         return {**{name: self.__dict__[name] for name in kept}, **held}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from .. import autograd
 from ..errors import ShapeError
@@ -30,6 +30,10 @@ class _BatchNorm(Layer):
     #: How many axes an input may have.
     ranks: ClassVar[tuple[int, ...]]
 
+    @overload
+    def __init__(self, *, momentum: float = 0.1, eps: float = 1e-5) -> None: ...
+    @overload
+    def __init__(self, channels: int, /, momentum: float = 0.1, *, eps: float = 1e-5) -> None: ...
     def __init__(self, *args: Any, momentum: float = 0.1, eps: float = 1e-5) -> None:
         """Without arguments, with `channels`, or with `channels, momentum`; names for the rest.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import autograd, tensor
 from ..tensor import Tensor
@@ -10,6 +10,9 @@ from .base import Layer
 from .check import count, exponent, features, flag, float_input, number, one_of
 from .linear import _initializer
 from .parameters import normal, parameter
+
+if TYPE_CHECKING:
+    from .typed import Fill
 
 
 class PairwiseDistance(Layer):
@@ -31,6 +34,12 @@ class PairwiseDistance(Layer):
 class Bilinear(Layer):
     """`x1 @ W[i] @ x2 + b[i]` (PyTorch Bilinear): W (out, in1, in2), b (out,)."""
 
+    @overload
+    def __init__(self, out_features: int, *, bias: bool = True) -> None: ...
+    @overload
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, /, bias: bool = True
+    ) -> None: ...
     def __init__(self, out_features: int, *args: Any, bias: bool = True) -> None:
         """`Bilinear(out)`, `Bilinear(in1, in2, out)` or `Bilinear(in1, in2, out, bias)`. W is
         normal with the variance 1 / in1.
@@ -79,7 +88,7 @@ class EmbeddingBag(Layer):
         output_dim: int,
         mode: str = "mean",
         padding_idx: int | None = None,
-        initializer: Any = "gaussian",
+        initializer: Fill = "gaussian",
     ) -> None:
         """`mode`: "mean", "sum" or "max". `padding_idx`: the row that does not count.
         `initializer`: as in `Embedding`.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import autograd
 from ..tensor import Tensor
 from .base import Layer
 from .check import axes, count, exponent, float_input, numbers, paddings
 from .window import Window
+
+if TYPE_CHECKING:
+    from .typed import Padding, Sizes
 
 
 class _Pool(Layer):
@@ -42,12 +45,12 @@ class _MaxPool(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Padding = 0,
         pad_mode: str = "NOTSET",
         *,
-        dilation: Any = 1,
+        dilation: Sizes = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> None:
@@ -61,8 +64,9 @@ class _MaxPool(_Pool):
         self._slide(kernel_size, stride, padding, pad_mode, dilation, ceil_mode)
         self.return_indices = bool(return_indices)
 
-    def forward(self, x: Tensor) -> Any:
-        """(N, C, *spatial) -> (N, C, *spatial'), or that and the indices.
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, *spatial) -> (N, C, *spatial'), or a pair of that and the indices: checkers take
+        it for one tensor, which may be unpacked just so.
 
         Raises:
             ShapeError: a different number of axes, or an image smaller than the window.
@@ -77,9 +81,9 @@ class _AvgPool(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Padding = 0,
         pad_mode: str = "NOTSET",
         *,
         ceil_mode: bool = False,
@@ -118,9 +122,9 @@ class Pooling2d(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Padding = 0,
         is_max: bool = True,
         pad_mode: str = "NOTSET",
     ) -> None:
@@ -216,7 +220,7 @@ class MaxPool1d(MaxPool2d):
         """Makes `handle`."""
         super().initialize(_as_images(x, type(self).__name__))
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         """(N, C, L) -> (N, C, L'), or (N, C, H, L) -> (N, C, H, L')."""
         made = super().forward(_as_images(x, type(self).__name__))
         if len(x.shape) == 4:
@@ -264,9 +268,9 @@ class _LPPool(_Pool):
     def __init__(
         self,
         norm_type: float,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Padding = 0,
         pad_mode: str = "NOTSET",
         *,
         ceil_mode: bool = False,
@@ -307,7 +311,9 @@ class LPPool3d(_LPPool):
 
 
 class _MaxUnpool(_Pool):
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0
+    ) -> None:
         """The kernel, stride and padding of the pooling that gave the indices.
 
         Raises:

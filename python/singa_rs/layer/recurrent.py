@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from .. import autograd
 from ..autograd.keywords import spelt
@@ -63,6 +63,14 @@ class RNN(PlainSteps, RNN_Base):
         )
         self.nonlinearity = one_of(nonlinearity, "RNN: nonlinearity", ("tanh", "relu"))
 
+    @overload
+    def forward(
+        self, x: Tensor, state: Tensor | None = None, lengths: Any = None
+    ) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def forward(
+        self, xs: Sequence[Tensor], h0: Tensor | None = None
+    ) -> tuple[list[Tensor], Tensor]: ...
     @spelt(names, "RNN")
     def forward(self, x: Any, state: Tensor | None = None, lengths: Any = None) -> Any:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and the last states of
@@ -83,6 +91,19 @@ class RNN(PlainSteps, RNN_Base):
         W, R, b = self._weight(place, x), self._of("R", place), self._of("b", place)
         way = {"lengths": lengths, "reverse": bool(place[1])}
         return autograd.rnn(x, W, R, b, *starts, activation=self.nonlinearity, **way)
+
+    if TYPE_CHECKING:  # of overloaded methods, a protocol knows the first form alone
+
+        @overload
+        def __call__(
+            self, x: Tensor, state: Tensor | None = None, lengths: Any = None
+        ) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(
+            self, xs: Sequence[Tensor], h0: Tensor | None = None
+        ) -> tuple[list[Tensor], Tensor]: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Calls `forward`."""
 
     def step_forward(
         self,
@@ -107,6 +128,37 @@ class LSTM(PlainSteps, RNN_Base):
     plain: ClassVar[tuple[str, ...]] = ("i", "f", "o", "g")
     names: ClassVar[dict[str, str]] = {"xs": "x", "h0_c0": "state"}
 
+    @overload
+    def __init__(
+        self,
+        input_size: int | None,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        nonlinearity: str = "tanh",
+        proj_size: int = 0,
+        embedding: Embedding | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        input_size: int | None,
+        hidden_size: int,
+        nonlinearity: str,
+        /,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        proj_size: int = 0,
+        embedding: Embedding | None = None,
+    ) -> None: ...
     def __init__(
         self,
         input_size: int | None,
@@ -153,6 +205,14 @@ class LSTM(PlainSteps, RNN_Base):
         super().__init__(input_size, hidden_size, **given, embedding=embedding, proj_size=proj_size)
         self.nonlinearity = one_of(nonlinearity, "LSTM: nonlinearity", ("tanh",))
 
+    @overload
+    def forward(
+        self, x: Tensor, state: tuple[Tensor, Tensor] | None = None, lengths: Any = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+    @overload
+    def forward(
+        self, xs: Sequence[Tensor], h0_c0: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[list[Tensor], Tensor, Tensor]: ...
     @spelt(names, "LSTM")
     def forward(self, x: Any, state: Any = None, lengths: Any = None) -> Any:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and a pair: the last
@@ -175,6 +235,19 @@ class LSTM(PlainSteps, RNN_Base):
         W, R, b = self._weight(place, x), self._of("R", place), self._of("b", place)
         way = {"lengths": lengths, "reverse": bool(place[1])}
         return autograd.lstm(x, W, R, b, *starts, projection=self._of("P", place), **way)
+
+    if TYPE_CHECKING:  # as in `RNN`
+
+        @overload
+        def __call__(
+            self, x: Tensor, state: tuple[Tensor, Tensor] | None = None, lengths: Any = None
+        ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+        @overload
+        def __call__(
+            self, xs: Sequence[Tensor], h0_c0: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[list[Tensor], Tensor, Tensor]: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Calls `forward`."""
 
     def step_forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """One step of SINGA's layer: (N, I), (N, H) and (N, H) -> the new state and cell state."""

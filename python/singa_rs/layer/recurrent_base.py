@@ -42,6 +42,11 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
     #: The number of gates.
     gates: ClassVar[int] = 1
 
+    #: Those of the first layer; the others' are made by their names.
+    W_l0: Tensor
+    R_l0: Tensor
+    b_l0: Tensor
+
     def __init__(
         self,
         input_size: int | None,

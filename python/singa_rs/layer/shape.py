@@ -182,8 +182,12 @@ class Sequential(Layer):
         function = self._functions.get(name)
         return getattr(self, name) if function is None else function
 
-    def forward(self, *args: Any) -> Any:
-        """The first step gets all arguments; without steps, the one argument is the result."""
+    def forward(self, *args: Any) -> Tensor:
+        """The first step gets all arguments; without steps, the one argument is the result.
+
+        The result is what the last step returns, which may be several tensors, as a recurrent
+        layer's: checkers take it for one, which may be unpacked just so.
+        """
         if not self._order:
             (result,) = args
             return result

@@ -24,6 +24,10 @@ class PlainSteps(Layer):
     #: SINGA's names of the arguments, and the names here.
     names: ClassVar[dict[str, str]]
 
+    #: Parameters, where there are no gates.
+    Wx: Tensor
+    Wh: Tensor
+    b: Tensor
     #: Attributes of the layer.
     input_size: int | None
     hidden_size: int

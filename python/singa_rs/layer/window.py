@@ -15,6 +15,14 @@ class Window(Settings):
     the result has ceil(size / stride) elements, with odd padding after or before; VALID does not
     pad. Padding may also be given as "same" or "valid"."""
 
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    pads: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pad_mode: str
+    ceil_mode: bool
+    layer: str
+
     def __init__(
         self,
         layer: str,

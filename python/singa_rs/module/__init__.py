@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from math import prod
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from .. import autograd, device
 from ..layer.base import Layer
@@ -13,16 +13,36 @@ from ..layer.calls import wrap
 from ..layer.check import flag
 from ..layer.collect import below, own_params
 from ..layer.node import now
+from ..notices import once, preformatted
 from ..record import MISS, Taps
 from ..tensor import Tensor
 from .checkpoints import Checkpoints, Resumed  # noqa: F401 - public here
+from .fitting import Fitted
 from .graphs import wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .history import History
 from .saving import Saved
 from .steps import Stepped
 from .taps import Tappable
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class Module(Stepped, Saved, Tappable):
+    from ..device import Device
+    from ..layer.typed import Forwards, Given, P, R, Trains
+
+__all__ = [
+    "Checkpoints",
+    "History",
+    "Module",
+    "Resumed",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class Module(Stepped, Saved, Fitted, Tappable):
     """A model. A subclass creates its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
@@ -36,18 +56,21 @@ class Module(Stepped, Saved, Tappable):
 
     _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_amp", "_inputs"}
     _own = Layer._own | {"_graphs", "_taps"}
+    #: Whether a module of the class has been called in training.
+    _asked: ClassVar[bool] = False
     #: The value that `train` or `eval` of any module last assigned to `autograd.training`.
     _told: ClassVar[bool | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._asked = False
         wrap(cls, "forward", wrap_forward, Layer.forward)
         wrap(cls, "train_one_batch", wrap_train_one_batch, None)
         for name in ("loss", "optim"):
             if isinstance(cls.__dict__.get(name), FunctionType):
                 setattr(cls, name, wrap_deprecated(cls.__dict__[name]))
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Module:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """As `Layer`; a new module is in training."""
         module = super().__new__(cls, *args, **kwargs)
         module.__dict__.update(
@@ -59,8 +82,26 @@ class Module(Stepped, Saved, Tappable):
             _amp=None,
             _inputs=None,
         )
-        return module  # type: ignore[return-value]
+        return module
 
+    @overload
+    def __call__(self: Trains[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    # The same for arrays, which stand for the tensors that the methods declare.
+    @overload
+    def __call__(self: Trains[[Any], R], x: Given, /) -> R: ...
+    @overload
+    def __call__(self: Forwards[[Any], R], x: Given, /) -> R: ...
+    @overload
+    def __call__(self: Trains[[Any, Any], R], x: Given, y: Given, /) -> R: ...
+    @overload
+    def __call__(self: Forwards[[Any, Any], R], x: Given, y: Given, /) -> R: ...
+    @overload
+    def __call__(self: Trains[[Any, Any, Any], R], x: Given, y: Given, z: Given, /) -> R: ...
+    @overload
+    def __call__(self: Forwards[[Any, Any, Any], R], x: Given, y: Given, z: Given, /) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """`train_one_batch` in training where the class defines it, else `forward`; also `forward`
         in a step of the module itself, so that `train_one_batch` may call `self(x)`."""
@@ -69,6 +110,8 @@ class Module(Stepped, Saved, Tappable):
             if made is not MISS:
                 return made
         mode = self._mode("__call__")
+        if mode and not self._asked and not now.running:
+            self._warn_of_forward()
         if self._graphs is not None and not now.running:
             method = getattr(self, self._step())
             call = getattr(getattr(method, "__func__", None), "call", None)
@@ -90,13 +133,26 @@ class Module(Stepped, Saved, Tappable):
             return autograd.training
         return self.training
 
+    def _warn_of_forward(self) -> None:
+        """Warns where a call in training only runs `forward`, and nothing can go backward from its
+        result: without `train()`, `autograd.training` is off outside of the call."""
+        type(self)._asked = True
+        if hasattr(self, "train_one_batch") or (self._graphs is None and autograd.training):
+            return
+        name = type(self).__name__
+        message = (
+            f"{name}: called in training without a train_one_batch, so this runs forward alone"
+        )
+        want = "train_one_batch(self, x, y), which computes the loss and calls the optimizer"
+        once(("forward", type(self)), f"{message}; define {want}, or call eval() or train() first")
+
     def _warn_of_cut(self, args: tuple[Any, ...]) -> None:
         if any(isinstance(x, Tensor) and x.requires_grad and not x.is_dummy() for x in args):
             name = type(self).__name__
             message = f"{name}: is in evaluation mode, so no gradient flows through it"
             warnings.warn(message, stacklevel=3)
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Switches this module, those below it and `autograd.training` to training or evaluation;
         returns the module."""
         mode = flag(mode, "train: mode")
@@ -106,7 +162,7 @@ class Module(Stepped, Saved, Tappable):
         Module._told = autograd.training = mode
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """`train(False)`."""
         return self.train(False)
 
@@ -123,7 +179,7 @@ class Module(Stepped, Saved, Tappable):
     def device(self, to: device.Device) -> None:
         self._device = _a_device("device", to)
 
-    def to_device(self, to: device.Device) -> None:
+    def to_device(self, to: Device) -> None:
         """Moves every parameter and state, in place.
 
         Raises:
@@ -133,6 +189,10 @@ class Module(Stepped, Saved, Tappable):
         for one in self.get_states().values():
             one.to_device(to)
         self._device = to
+
+    def _repr_html_(self) -> str:
+        """The summary, in notebooks."""
+        return preformatted(self.summary())
 
     def summary(self) -> str:
         """A table of the layers: name, type, the shape of the first result, parameters; with

@@ -83,11 +83,13 @@ class Checkpoints:
         model: Module,
         state: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
+        *,
+        writes: bool = True,
     ) -> bool:
         """`save`, if the steps made are a multiple of `every`; returns whether they are."""
         is_due = _step("Checkpoints.after", step) % self.every == 0
         if is_due:
-            self.save(step, model, state, metrics)
+            self.save(step, model, state, metrics, writes=writes)
         return is_due
 
     def save(
@@ -96,6 +98,8 @@ class Checkpoints:
         model: Module,
         state: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
+        *,
+        writes: bool = True,
     ) -> None:
         """Writes a checkpoint after so many steps, and removes those that are not to stay.
 
@@ -104,6 +108,7 @@ class Checkpoints:
             model: what is saved.
             state: as for `Module.save`.
             metrics: numbers by name, among them that of `best`. NaN is never the best.
+            writes: as for `Module.save`.
 
         Raises:
             CheckpointError, TypeError, ValueError, OSError: as `Module.save`.
@@ -117,8 +122,9 @@ class Checkpoints:
             )
         held = {} if state is None else mapping(state, f"{op}: state")
         path = self._path(_step(op, step))
-        model.save(path, {_STEP: step, _METRICS: numbers, _STATE: held})
-        self._prune()
+        model.save(path, {_STEP: step, _METRICS: numbers, _STATE: held}, writes=writes)
+        if writes:
+            self._prune()
 
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in their order."""

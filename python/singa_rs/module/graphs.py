@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import autograd, record, tensor, viz
+from ..errors import GraphError
 from ..layer.base import Layer
 from ..layer.calls import with_place
 from ..layer.check import flag
@@ -89,6 +90,7 @@ class Graphed(Layer):
         check_every: int | None = None,
         check_finite: bool = False,
         verify: bool | int = True,
+        debug: bool = False,
     ) -> None:
         """Infers the shapes of every layer, and with `use_graph` turns `train_one_batch`, and
         `forward` in evaluation, into graph functions. Nothing is executed: parameters take no
@@ -146,8 +148,13 @@ class Graphed(Layer):
                 much). Nothing is compared if memory is short, if user code would run twice, or
                 with `exact=False`. N compares every Nth run, False none.
 
+            debug: nothing is recorded, and every call runs eagerly, with the same bits: values can
+                be printed, read and inspected in a debugger anywhere in the step. The other options
+                are checked, and have no effect.
+
         Raises:
-            GraphError: `forward` reads a value, which placeholders do not have.
+            GraphError: `forward` reads a value, which placeholders do not have; not with
+                `use_graph=False` or `debug`, where it runs once on zeros instead, in evaluation.
             ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
         parallel = is_parallel(graph_alg, sequential)
@@ -166,15 +173,32 @@ class Graphed(Layer):
             raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
         given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         is_train, use_graph = flag(is_train, "is_train"), flag(use_graph, "use_graph")
+        use_graph = use_graph and not flag(debug, "debug")
         self._graphs = None
         self.train(is_train)
         for one in given[:1]:
             self._device = one.device if isinstance(one, Tensor) else self.device
         self._compute_in(short)
-        forward = type(self).forward
-        record.infer(forward, self, bool(is_train), given, {})
+        try:
+            record.infer(type(self).forward, self, bool(is_train), given, {})
+        except GraphError:
+            if use_graph:
+                raise
+            self._run_on_zeros(given, is_train)
         _note_inputs(self, given, {})
         self._graphs = Graphs(options) if use_graph else None
+
+    def _run_on_zeros(self, given: tuple[Any, ...], is_train: bool) -> None:
+        """Lets the layers of a model whose `forward` reads values make their parameters."""
+        zeros = (
+            tensor.zeros(t.shape, t.device, t.dtype) if isinstance(t, Tensor) else t for t in given
+        )
+        self.eval()
+        try:
+            with autograd.no_grad():
+                type(self).forward(self, *zeros)
+        finally:
+            self.train(is_train)
 
     def _compute_in(self, short: Any) -> None:
         """Mixed precision in this type, or none."""

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 class Saved(Layer):
     """The part of a module that handles files."""
 
-    def save(self, path: str | PathLike[str], state: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        state: Mapping[str, Any] | None = None,
+        *,
+        writes: bool = True,
+    ) -> None:
         """Writes a checkpoint: `path.onnx`, the model with its parameters and states, and
         `path.state.safetensors`, the position in its device's random numbers and `state`.
 
@@ -35,6 +41,8 @@ class Saved(Layer):
                 numbers, strings, None, arrays, tensors, and objects that tell their states by
                 `get_states` (optimizers, averages of weights), `state_dict` (`DataLoader`) or the
                 like, NumPy's generators among them.
+            writes: whether this process writes the files, such as `dist.rank() == 0`. One that does
+                not takes part in what the objects in `state` exchange with others to tell theirs.
 
         Raises:
             CheckpointError: no layer has parameters yet; the path names a directory or a device.
@@ -45,7 +53,8 @@ class Saved(Layer):
 
         stem = _stem("save", path)
         given = {} if state is None else mapping(state, "save: state")
-        whole.write("save", stem, self, _states_to_save("save", self), given)
+        is_writer = flag(writes, "save: writes")
+        whole.write("save", stem, self, _states_to_save("save", self), given, is_writer)
 
     def load(
         self,

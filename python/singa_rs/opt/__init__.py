@@ -4,6 +4,7 @@ from .adaptive import AdaGrad, Adam, AdamW, Lion, RMSProp
 from .average import MovingAverage
 from .base import Optimizer
 from .clipping import clip_grad_norm, clip_grad_value
+from .distributed import DistOpt, LocalSGD, density
 from .schedule import Constant, DecayScheduler, ExponentialDecay
 from .schedules import (
     CosineDecay,
@@ -30,9 +31,11 @@ __all__ = [
     "Constant",
     "CosineDecay",
     "DecayScheduler",
+    "DistOpt",
     "ExponentialDecay",
     "LinearDecay",
     "Lion",
+    "LocalSGD",
     "MovingAverage",
     "OnPlateau",
     "OneCycle",
@@ -42,5 +45,10 @@ __all__ = [
     "Warmup",
     "clip_grad_norm",
     "clip_grad_value",
+    "density",
     "warmup",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ from .. import autograd
 from ..autograd.ops import op
 from ..layer.check import flag
 from ..tensor import Tensor
-from .base import Optimizer, Options
+from .base import DEFAULT_LR, Optimizer, Options
 from .composed import average, compose, decayed, number
 from .hyperparameters import OPTIONAL, holders, moments_by_name
 from .schedule import DecayScheduler
@@ -25,6 +25,7 @@ class _Adaptive(Optimizer):
     """An optimizer whose update is one operation on the parameter, the gradient, the learning rate,
     moments, further tensors, and, where it is used, the weight decay."""
 
+    is_elementwise = True
     #: The rule and its attributes, and whether it reads the step counter.
     _op: ClassVar[str]
     _attributes: ClassVar[dict[str, bool]] = {}
@@ -94,7 +95,7 @@ class RMSProp(_Adaptive):
 
     def __init__(
         self,
-        lr: float | DecayScheduler = 0.1,
+        lr: float | DecayScheduler = DEFAULT_LR,
         rho: float | DecayScheduler = 0.9,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0,
@@ -149,7 +150,7 @@ class AdaGrad(_Adaptive):
 
     def __init__(
         self,
-        lr: float | DecayScheduler = 0.1,
+        lr: float | DecayScheduler = DEFAULT_LR,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0,
         **options: Unpack[Options],
@@ -168,6 +169,7 @@ class Adam(_Adaptive):
     """Bias-corrected first and second moments (Kingma and Ba, 2015), epsilon outside the root,
     the step counted by `step_counter` + 1; weight decay is added to the gradient."""
 
+    _usual_lr = 0.001
     hyperparameters = holders(
         lr={}, beta_1=_FRACTION, beta_2=_FRACTION, epsilon={}, weight_decay={}
     )
@@ -175,7 +177,7 @@ class Adam(_Adaptive):
 
     def __init__(
         self,
-        lr: float | DecayScheduler = 0.1,
+        lr: float | DecayScheduler = DEFAULT_LR,
         beta_1: float | DecayScheduler = 0.9,
         beta_2: float | DecayScheduler = 0.999,
         epsilon: float | DecayScheduler = 1e-8,

@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, tensor
 from ..layer.check import tensors
+from ..notices import once
 from ..tensor import Tensor
-from .clipping import clip_grad_norm, clip_grad_value
+from .clipping import clip_grad_value, clipped_norms
+from .exchange import Exchange, Pair
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
 from .scaling import Scale, are_finite, backward, full_precision, only_if
-from .schedule import DecayScheduler
+from .schedule import Constant, DecayScheduler
 from .selection import Selection
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Pair = tuple[Tensor, Tensor]
+
+class _Default(float):
+    """A learning rate that nobody gave."""
+
+
+#: SINGA's.
+DEFAULT_LR = _Default(0.1)
 
 
 class Options(TypedDict, total=False):
@@ -54,6 +62,15 @@ class Optimizer(Scheduled):
         "lr": ("lr_value", {}),
         **_CLIPS,
     }
+    #: Whether an element's update depends on that element's gradient and moments alone.
+    is_elementwise: ClassVar[bool] = False
+    #: Tensors of hyperparameters, those that the optimizer has.
+    lr_value: Tensor
+    decay_value: Tensor
+    clip_norm_limit: Tensor
+    clip_value_limit: Tensor
+    #: What PyTorch has where the learning rate is not given.
+    _usual_lr: ClassVar[float] = 0.01
     #: The optimizer whose group this is.
     _parent: Optimizer | None = None
     _params: Selection | None = None
@@ -79,21 +96,42 @@ class Optimizer(Scheduled):
         unknown = sorted(set(options) - set(Options.__annotations__))
         if unknown:
             raise TypeError(f"{name}: got an unknown argument {unknown[0]!r}")
+        if lr is DEFAULT_LR:
+            usual = f"PyTorch's default is {self._usual_lr}"
+            once(
+                ("lr", name),
+                f"{name}: lr was not given, so it is 0.1, SINGA's default; {usual}: "
+                f"{name}(lr={self._usual_lr})",
+            )
         self.lr = lr
         if options.get("params") is not None:
             self._params = Selection(options["params"], f"{name}: params")
         self.clip_norm, self.clip_value = options.get("clip_norm"), options.get("clip_value")
 
+    def __repr__(self) -> str:
+        """The class with its hyperparameters, but those that are off."""
+        shown = []
+        for name in type(self).hyperparameters:
+            schedule = self.__dict__.get(name)
+            if type(schedule) is Constant:
+                if schedule.init_value or name == "lr":
+                    shown.append(f"{name}={schedule.init_value:g}")
+            elif schedule is not None:
+                shown.append(f"{name}={schedule!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         cls.hyperparameters = {**cls.hyperparameters, **_CLIPS}
         super().__init_subclass__(**kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        """A group has the attributes of its optimizer, except its own."""
-        parent = self.__dict__.get("_parent")
-        if parent is None or name.startswith("__"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(parent, name)
+    if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
+
+        def __getattr__(self, name: str) -> Any:
+            """A group has the attributes of its optimizer, except its own."""
+            parent = self.__dict__.get("_parent")
+            if parent is None or name.startswith("__"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(parent, name)
 
     # ---- groups ----------------------------------------------------------------------------------
 
@@ -157,8 +195,14 @@ class Optimizer(Scheduled):
         update in which one is not finite is skipped: parameters, moments and the step counter stay
         as they are.
         """
-        with full_precision() as scale, only_if(self._update(loss, scale), self._own_tensors):
-            self.step()
+        self._train(loss)
+
+    def _train(self, loss: Tensor, exchange: Exchange | None = None) -> None:
+        """`self(loss)`, whose gradients are exchanged with other processes first."""
+        with full_precision() as scale:
+            is_finite = self._update(loss, scale, exchange)
+            with only_if(is_finite, self._own_tensors):
+                self.step()
 
     def call(self, loss: Tensor) -> None:
         """Backward and the update of every parameter that the optimizer owns, without `step`.
@@ -169,23 +213,25 @@ class Optimizer(Scheduled):
         with full_precision() as scale:
             self._update(loss, scale)
 
-    def _update(self, loss: Tensor, scale: Scale | None) -> Tensor | None:
-        """`call`; returns whether the update took place, a bool, None if it always does."""
-        pairs = backward(loss, scale)
-        if self._params is not None or self._accumulates:
-            pairs = self._owned(pairs)
+    def _update(
+        self, loss: Tensor, scale: Scale | None, exchange: Exchange | None = None
+    ) -> Tensor | None:
+        """`call`; returns whether the update took place, a bool, None if it always does. What is
+        looked at and clipped are the exchanged gradients, which are the same on all ranks."""
+        exchange = Exchange() if exchange is None else exchange
+        pairs = self._exchanged(self._owned(backward(loss, scale)), exchange)
         is_finite = None
         if scale is not None:
             pairs = list(pairs)
-            is_finite = are_finite(pairs, scale)
+            is_finite = are_finite(pairs, scale, exchange.on_all)
         if self._uses("clip_value"):
             pairs = clip_grad_value(pairs, self.clip_value_limit)
         if self._uses("clip_norm"):
-            pairs = clip_grad_norm(pairs, self.clip_norm_limit)
+            pairs = clipped_norms(pairs, self.clip_norm_limit, exchange.whole_square)
         param = None
         for param, grad in pairs:
             with only_if(is_finite, lambda param=param: self._written(param)):
-                self.member(param.name, param).apply(param.name, param, grad)
+                exchange.member(self, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
         if param is None and self._params is not None:
             raise ValueError(
@@ -205,28 +251,47 @@ class Optimizer(Scheduled):
         batches, which are never in memory together. The sums are float32, or float64 for parameters
         of float64.
         """
+        self._add_up(loss)
+
+    def _add_up(self, loss: Tensor, exchange: Exchange | None = None) -> None:
+        """`accumulate`, of what comes out of an exchange."""
         self._accumulates = True
         with full_precision() as scale:
-            self._add_up(backward(loss, scale))
-
-    def _add_up(self, pairs: Iterable[Pair]) -> None:
-        for param, grad in pairs:
-            if self.owns(param.name, param):
+            pairs = self._owned(backward(loss, scale))
+            for param, grad in pairs if exchange is None else exchange(pairs):
                 total = self._moments.of(param, param.name, SUMS)
                 with autograd.no_grad():
                     total += grad.as_type(total.dtype)
-            del grad
+                del grad
 
-    def _owned(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """The pairs of the parameters that it owns, with what their gradients had added up to."""
+    def _owned(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
+        """The pairs of the parameters that it owns."""
+        return pairs if self._params is None else self._selected(pairs)
+
+    def _selected(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        for pair in pairs:
+            ready = [pair] if self.owns(pair[0].name, pair[0]) else []
+            del pair
+            if ready:
+                yield ready.pop()
+
+    def _exchanged(self, pairs: Iterable[Pair], exchange: Exchange) -> Iterable[Pair]:
+        """What comes out of an exchange, with what gradients had added up to."""
+        if not self._accumulates:
+            return exchange(pairs)
+        if exchange.sums_come_out:
+            return self._with_sums(exchange(pairs))
+        return exchange(self._with_sums(pairs))
+
+    def _with_sums(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The pairs with what their gradients had added up to; last, what had no gradient now."""
         sums = self._moments.kept(SUMS)
         for pair in pairs:
             param = pair[0]
-            if self.owns(param.name, param):
-                sums.pop(id(param), None)
-                ready = [(param, self._total(*pair)) if self._accumulates else pair]
-                del pair
-                yield ready.pop()
+            sums.pop(id(param), None)
+            ready = [(param, self._total(*pair))]
+            del pair
+            yield ready.pop()
         for param, total in sums.values():
             yield param, _taken(total, param)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import autograd, tensor
@@ -88,13 +88,23 @@ def clip_grad_norm(
     Raises:
         TypeError, ValueError: anything else.
     """
+    return clipped_norms(pairs, max_norm)
+
+
+def clipped_norms(
+    pairs: Iterable[tuple[Tensor, Tensor]],
+    max_norm: float | Tensor,
+    whole_square: Callable[[Tensor], Tensor] = lambda square: square,
+) -> list[tuple[Tensor, Tensor]]:
+    """`clip_grad_norm`, where `whole_square` makes the square of the norm of all gradients of that
+    of the given ones."""
     name, limit = "clip_grad_norm", _limit(max_norm, "clip_grad_norm: max_norm")
     found = [_pair(pair, name) for pair in _iterable(pairs, name)]
     if not found:
         return found
     with autograd.no_grad():
         squares = [_square(grad) for _, grad in found]
-        norm = autograd.sqrt(autograd.add_all(*squares))
+        norm = autograd.sqrt(whole_square(autograd.add_all(*squares)))
         factor = autograd.minimum(limit / (norm + _TINY), 1.0)
         return [(p, (g * factor).as_type(g.dtype)) for p, g in found]
 

@@ -95,10 +95,14 @@ class Moments:
             fresh = f"{name}#{count}"
         return fresh
 
+    def _shape(self, param: Tensor, kind: str) -> tuple[int, ...]:
+        """The shape of a moment of a parameter."""
+        return param.shape
+
     def _make(self, name: str, param: Tensor, kind: str) -> Tensor:
         double = param.dtype == tensor.float64
         made = Tensor(
-            param.shape,
+            self._shape(param, kind),
             param.device,
             tensor.float64 if double else tensor.float32,
             requires_grad=False,
@@ -110,6 +114,22 @@ class Moments:
             staged(kind, {name: (made, waiting[name])})  # a value that does not fit keeps waiting
             made.copy_from(waiting.pop(name))
         return made
+
+    def name_of(self, param: Tensor) -> str:
+        """What the moments of a parameter are reported as."""
+        slot = self._slots.get(id(param)) or self._find(param, param.name)
+        return slot.name
+
+    def waiting_value(self, kind: str, name: str) -> np.ndarray | None:
+        """The value that waits for a parameter of this name, if there is one."""
+        return self._waiting[kind].get(name)
+
+    def let_wait(self, kind: str, name: str, value: np.ndarray | None) -> None:
+        """Keeps a value for a parameter whose moment does not exist yet; None drops it."""
+        if value is None:
+            self._waiting[kind].pop(name, None)
+        else:
+            self._waiting[kind][name] = value
 
     def remember(self) -> Callable[[], None]:
         """Returns a function that drops the moments made since, and restores the waiting values

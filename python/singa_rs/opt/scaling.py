@@ -39,11 +39,12 @@ def _unscaled(loss: Tensor, factor: Tensor) -> Iterator[Pair]:
         yield ready.pop()
 
 
-def are_finite(pairs: list[Pair], scale: Scale) -> Tensor:
-    """Whether all gradients are finite, a bool; the scale is adjusted to it."""
+def are_finite(pairs: list[Pair], scale: Scale, on_all: Callable[[Tensor], Tensor]) -> Tensor:
+    """Whether all gradients are finite, a bool, of which `on_all` makes whether those of all ranks
+    are; the scale is adjusted to it."""
     with autograd.no_grad():
         found = [autograd.all(autograd.isfinite(grad)) for _, grad in pairs]
-        is_finite = autograd.all(autograd.stack(found))
+        is_finite = on_all(autograd.all(autograd.stack(found)))
         _adjust(scale, is_finite)
     return is_finite
 

@@ -10,7 +10,7 @@ from .. import tensor
 from ..autograd.ops import op
 from ..layer.check import flag
 from ..tensor import Tensor
-from .base import Optimizer, Options
+from .base import DEFAULT_LR, Optimizer, Options
 from .hyperparameters import holders, moments_by_name
 from .schedule import DecayScheduler
 
@@ -36,11 +36,15 @@ class SGD(Optimizer):
 
     hyperparameters = holders(lr={}, momentum={}, dampening={"low": -math.inf}, weight_decay={})
     moment_kinds: ClassVar[tuple[str, ...]] = ("moments",)
+    is_elementwise = True
+    mom_value: Tensor
+    dam_value: Tensor
+    _usual_lr = 0.001
     moments = moments_by_name("moments", "The momentum buffers by parameter name.")
 
     def __init__(
         self,
-        lr: float | DecayScheduler = 0.1,
+        lr: float | DecayScheduler = DEFAULT_LR,
         momentum: float | DecayScheduler = 0,
         dampening: float | DecayScheduler = 0,
         weight_decay: float | DecayScheduler = 0,

@@ -36,6 +36,7 @@ class Adadelta(Composed):
         p = p - lr * delta
     """
 
+    is_elementwise = True
     hyperparameters = holders(lr={}, rho=_FRACTION, epsilon={}, weight_decay={})
     moment_kinds = ("squares", "deltas")
 
@@ -70,6 +71,7 @@ class Adadelta(Composed):
 class _OfMoments(Composed):
     """What the variants of Adam share: hyperparameters and moments."""
 
+    is_elementwise = True
     hyperparameters = holders(
         lr={}, beta_1=_FRACTION, beta_2=_FRACTION, epsilon={}, weight_decay={}
     )
@@ -187,6 +189,8 @@ class LAMB(_OfMoments):
     With `r = m / root + weight_decay * p` of moments without bias, `p = p - lr * |p| / |r| * r`;
     `|p| / |r|` is 1 where either is 0.
     """
+
+    is_elementwise = False
 
     def __init__(
         self,

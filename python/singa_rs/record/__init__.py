@@ -20,3 +20,29 @@ from .step import Step
 from .taps import Tap, Taps
 from .tracing import is_recording
 from .trees import flatten
+
+__all__ = [
+    "Event",
+    "GraphFunction",
+    "Operations",
+    "Options",
+    "Plan",
+    "Recorded",
+    "Step",
+    "Tap",
+    "Taps",
+    "flatten",
+    "infer",
+    "is_recording",
+    "making_state",
+    "memory_budget",
+    "note_change",
+    "observed",
+    "operations",
+    "plan",
+    "save_step",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,8 +17,9 @@ from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
 from .effects import Effects, Undo, changes, effects
+from .memory import matches, pattern, text
 from .options import Options
-from .snapshot import Snapshot, matches, pattern, text
+from .snapshot import Snapshot
 from .state import LATE_STATE
 from .tracers import Tracers, is_itself
 from .tracing import Traced, trace
@@ -76,9 +77,9 @@ class Call:
             if isinstance(x, Placeholder):
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
 
-    def identify(self, known: frozenset[int] | None) -> None:
+    def identify(self, known: frozenset[int] | None, turns: Hashable = ()) -> None:
         """Computes the key; `known` are tensors that the program also reaches in another way, if
-        it may compare tensors by identity."""
+        it may compare tensors by identity; `turns` as in `Snapshot`."""
         self.signature = signature(self.tensors)
         #: Which of the tensors are identical, if the program may compare them.
         self.same = None if known is None else first_ones(self.tensors)
@@ -91,7 +92,7 @@ class Call:
         self.made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))
         flags = (self.training, self.paused, self.same, *of_tensors)
-        self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads)
+        self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads, turns)
 
     def let_go(self) -> None:
         """Forgets the arguments."""

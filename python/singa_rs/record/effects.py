@@ -10,8 +10,9 @@ from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
+from .memory import Memory, memory, text
 from .places import Place
-from .snapshot import Item, Memory, Snapshot, memory, text
+from .snapshot import Item, Snapshot
 from .taps import Tapping
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from .._core import signature
 from ..tensor import Tensor
 from .attempt import Attempt, staged
 from .effects import Effects
-from .snapshot import Item, Snapshot, is_container, matches, pattern, text
+from .memory import matches, pattern, text
+from .snapshot import Item, Snapshot, is_container
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
 

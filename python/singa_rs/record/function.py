@@ -155,7 +155,7 @@ class GraphFunction:
         if self._is_recording:  # re-entered by this thread, from a signal handler or the like
             return None
         count, snapshot = count_changes(), call.look(watched=True)
-        call.identify(snapshot.known)
+        call.identify(snapshot.known, snapshot.turns)
         entry, reason = self._find(call, snapshot)
         if entry is None or self._is_due(entry):
             return self._record(call, snapshot, entry, reason)
@@ -182,12 +182,13 @@ class GraphFunction:
         entry, snapshot, count = ready
         known_fault = entry.verified.fault
         moves = entry.graph.moves if entry.effects.kept else 0
+        turns = snapshot.turns
         try:
             result = entry.replay(tensors, root, snapshot)
         except Exception as error:
             name_written(error, entry.graph, root)
             raise
-        if not entry.repeats:
+        if not entry.repeats or snapshot.turns != turns:
             self._ready = None
         elif entry.effects.kept:
             # Changes made by the run itself do not require inspecting all attributes again.

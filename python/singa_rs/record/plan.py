@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from .. import _core
+from .. import _core, viz
+from ..notices import preformatted
 from ..tensor import Placeholder
 from .attempt import Call
 from .effects import Undo
@@ -61,8 +62,9 @@ class Plan:
             obstacle = self._graph.obstacle(recorded)
         if obstacle is not None:
             return 0, f"not compared: {obstacle}"
-        arena = max(recorded.arena_bytes - self.arena_bytes, 0)
-        more = arena + self._graph.updated_bytes + self.accounts["results"]
+        # What the graph's run updates is restored before the operations run as recorded.
+        arena = recorded.arena_bytes - self.arena_bytes
+        more = max(arena, self._graph.undo_bytes) + self.accounts["results"]
         return more, f"compared with the operations as recorded, taking up to {more:,} bytes more"
 
     @cached_property
@@ -77,6 +79,10 @@ class Plan:
         if isinstance(self._budget, float):
             return int(self._budget * self.unconstrained_bytes)
         return self._budget
+
+    def picture(self, names: Mapping[int, str] | None = None) -> viz.Graph:
+        """The planned graph, for pictures of it; `names` are those of states by `block_id`."""
+        return viz.Graph(self._graph, self.name, names)
 
     def summary(self) -> str:
         """A table of bytes by account and their sum, then the arena, its budget and the first
@@ -95,6 +101,10 @@ class Plan:
         if amp is not None and not self._device.computes_in(amp):
             lines.append(f"amp: {amp.name} is converted to float32 here: slower than without amp")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The summary, in notebooks."""
+        return preformatted(self.summary())
 
     def __repr__(self) -> str:
         return f"Plan({self.name}, peak {self.peak_bytes:,} bytes)"

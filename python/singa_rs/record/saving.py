@@ -71,7 +71,7 @@ def _stand_in(leaf: Any) -> Any:
 def _recorded(undone: ExitStack, call: Call) -> Attempt:
     """A recording whose changes to the model last until `undone` is closed."""
     before = call.look()
-    call.identify(before.known)
+    call.identify(before.known, before.turns)
     undo = Undo(call, before)
     undone.callback(undo)
     return Attempt(call, before, undo)
@@ -168,7 +168,8 @@ def _states(call: Call, attempt: Attempt) -> Iterator[tuple[str, Tensor]]:
     keep for their parameters, then attributes by their paths, then the generators."""
     yield from call.root.get_states().items()
     for path, one in attempt.before.objects:
-        if hasattr(type(one), "get_named_states"):
+        # Those that processes gather are of steps that exchange, which no file can have.
+        if hasattr(type(one), "get_named_states") and not getattr(one, "gathers_states", False):
             found = one.get_named_states(path).items()  # a moment still waiting is no tensor
             yield from ((name, state) for name, state in found if isinstance(state, Tensor))
     yield from attempt.before.tensors.items()

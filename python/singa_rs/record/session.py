@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core, viz
 from .._core import GraphError
@@ -15,8 +15,14 @@ from .options import Options
 from .state import LATE_STATE, note_change
 from .verifier import VerifiedGraph, profile
 
+# To type checkers, a recording has what pictures of its graph have.
+if TYPE_CHECKING:
+    _Pictured = viz.Graph
+else:
+    _Pictured = object
 
-class Recorded:
+
+class Recorded(_Pictured):
     """A recording of a device's operations, to be run any number of times.
 
         with device.record() as graph:
@@ -145,16 +151,18 @@ class Recorded:
         if (fault := verified.fault) is not known:
             warn_user(f"run: {fault}")
 
-    def __getattr__(self, name: str) -> Any:
-        """The graph's figures and pictures: `nodes`, `peak_bytes`, `summary()`, `to_html(path)`
-        and so on (`viz.Graph`)."""
-        known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
-        if name.startswith("_") or not known:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        graph = self.graph
-        if self._picture is None or not self._picture.shows(graph):
-            self._picture = viz.Graph(graph, "recorded by hand")
-        return getattr(self._picture, name)
+    if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
+
+        def __getattr__(self, name: str) -> Any:
+            """The graph's figures and pictures: `nodes`, `peak_bytes`, `summary()`, `to_html(path)`
+            and so on (`viz.Graph`)."""
+            known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
+            if name.startswith("_") or not known:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            graph = self.graph
+            if self._picture is None or not self._picture.shows(graph):
+                self._picture = viz.Graph(graph, "recorded by hand")
+            return getattr(self._picture, name)
 
     def __repr__(self) -> str:
         state = (

@@ -8,17 +8,16 @@ attributes, and `_remember()`, which returns a function that restores them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core import Watch
-from ..autograd.inplace import is_intermediate
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
-from ..tensor.keys import EXACT, key_of, show
+from ..tensor.keys import EXACT, key_of
 from .free_variables import (
     Read,
     asks_identity,
@@ -29,6 +28,7 @@ from .free_variables import (
     is_open,
     outside,
 )
+from .memory import Memory, Spot, memory
 from .places import NOTHING, attributes_of
 from .trees import OF_TENSORS, given_name
 
@@ -41,34 +41,6 @@ _GIVEN = "argument "
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 #: The flag of classes that are made at run time, Py_TPFLAGS_HEAPTYPE.
 _HEAP_TYPE = 1 << 9
-
-
-class Flags(NamedTuple):
-    """The properties of a tensor, besides its value, that decide how it is treated."""
-
-    requires_grad: bool
-    stores_grad: bool
-    #: Whether writes into it are part of the tape.
-    is_intermediate: bool
-    kind: type
-
-
-class Spot(NamedTuple):
-    """The memory of a tensor's elements, and its flags."""
-
-    block: int
-    offset: int
-    strides: tuple[int, ...]
-    flags: Flags
-
-
-class Memory(NamedTuple):
-    """A tensor in an attribute."""
-
-    spot: Spot
-    meta: tuple[Any, ...]
-    #: Whether it was made in a recording, and has no value yet.
-    is_recorded: bool
 
 
 class Alias(NamedTuple):
@@ -128,6 +100,7 @@ class Snapshot:
         self._seen = {id(root): ""}
         self._reads: set[tuple[int, Any, int]] = set()
         self._known: frozenset[int] | None = None
+        self._turning: list[Any] | None = None
         self._asks = False
         self._left, self._later = LONGEST, deque[tuple[str, Read]]()
         self._root, self._is_watched, self._is_loose, self._is_outside = root, watched, False, False
@@ -164,6 +137,14 @@ class Snapshot:
             found = (x for path, x in self.tensors.items() if not path.startswith(_GIVEN))
             self._known = frozenset(id(x) for x in found if _is_steady(x))
         return self._known
+
+    @property
+    def turns(self) -> tuple[Hashable, ...]:
+        """Where the objects are that do something else in each step of a cycle, and have `_turn()`:
+        calls at different places have recordings of their own."""
+        if self._turning is None:
+            self._turning = [one for _, one in self.objects if hasattr(type(one), "_turn")]
+        return tuple(one._turn() for one in self._turning)
 
     def spots(self) -> dict[str, Spot]:
         """The spots of the tensors, by path."""
@@ -357,37 +338,3 @@ def _looks(array: np.ndarray) -> tuple[Any, ...]:
     """What is compared of an array."""
     elements = array.tobytes() if _is_small(array) else None
     return array.shape, array.dtype.str, array.strides, elements
-
-
-def memory(tensor: Tensor) -> Hashable:
-    """A tensor's representation in a key."""
-    if isinstance(tensor, Placeholder):
-        return key_of(tensor)
-    made = is_intermediate(tensor)
-    flags = Flags(tensor.requires_grad, tensor._stores_grad, made, type(tensor))
-    spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flags)
-    return Memory(spot, (tensor.shape, tensor.dtype, flags), tensor.is_recorded)
-
-
-def pattern(value: Any, captured: Collection[int]) -> Any:
-    """What another snapshot's value must match: a tensor that the graph uses must be in the same
-    memory, another one only of the same shape, dtype and flags."""
-    if type(value) is Memory:
-        return value.spot if value.spot.block in captured else value.meta
-    return value
-
-
-def matches(want: Any, value: Any) -> bool:
-    """Whether a value matches a pattern."""
-    if type(value) is Memory:
-        return want == (value.spot if type(want) is Spot else value.meta)
-    return want == value
-
-
-def text(value: Any) -> str:
-    """A value, or a pattern, as text."""
-    if type(value) is Memory:
-        return "a tensor of shape " + str(value.meta[0])
-    if type(value) is Spot:
-        return "another tensor"
-    return show(value)

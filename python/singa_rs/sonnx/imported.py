@@ -122,13 +122,18 @@ class SONNXModel(Module):
         return self._cut[key]
 
     def compile(
-        self, inputs: Sequence[Any], is_train: bool = True, *args: Any, **kwargs: Any
+        self,
+        inputs: Sequence[Any],
+        is_train: bool = True,
+        use_graph: bool = True,
+        graph_alg: str | bool = "sequence",
+        **options: Any,
     ) -> None:
         """As `Module.compile`. In evaluation a graph that reads values back (conditions on them,
         shapes that depend on them) is recorded in the parts between."""
         self._stretches = None
         try:
-            super().compile(inputs, is_train, *args, **kwargs)
+            super().compile(inputs, is_train, use_graph, graph_alg, **options)
         except GraphError:
             if is_train:
                 raise

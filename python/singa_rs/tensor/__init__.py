@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
-from .. import _core, errors
+from .. import _core, errors, notices
 from .._core import ShapeError
+from . import placing
 from .conversion import CallableInt, Conversions, Size
 from .creation import (
     arange,
@@ -86,6 +88,24 @@ from .writing import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: `autograd` adds the functions that its rules give.
+__all__ = [
+    "CallableInt", "PlaceHolder", "Placeholder", "RawTensor", "Size", "Tensor", "add_column",
+    "add_row", "arange", "as_tensor", "axpy", "bernoulli", "bfloat16", "bool_", "constant",
+    "copy_data_to_from", "copy_from_numpy", "empty", "empty_like", "eye", "float16", "float32",
+    "float64", "from_dlpack", "from_numpy", "from_raw_tensor", "from_raw_tensors", "full",
+    "full_like", "gaussian", "geomspace", "int16", "int32", "int64", "int8", "linspace",
+    "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "random", "randperm", "sizeof", "to_host", "to_numpy", "tri",
+    "tril_indices", "triu_indices", "uint16", "uint32", "uint64", "uint8", "uniform", "zeros",
+    "zeros_like",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _numbers = itertools.count()
 
 
@@ -99,6 +119,11 @@ def _by_vector(name: str, assign: Callable[[Any, Any], Any], doc: str) -> Any:
     axis, extent = ("column", "rows") if is_column else ("row", "columns")
     text = doc.format(v=f"`v` of shape ({extent},)", axis=axis)
     return errors.called(method, name, f"{text}, in place.")
+
+
+def _placed(device: Any, shape: Any) -> _core.Device:
+    placing.placed("Tensor", device, "a shape is one argument: Tensor((2, 3))")
+    return _core.cpu()
 
 
 class Tensor(Conversions, Writes, _core.Handle):
@@ -147,7 +172,14 @@ class Tensor(Conversions, Writes, _core.Handle):
         name: str | None = None,
     ) -> None:
         try:
+            if device is not None and not isinstance(device, _core.Device):
+                device = _placed(device, shape)
             if data is None:
+                if type(shape) is not tuple and (values := placing.values_as_shape(shape)):
+                    raise TypeError(
+                        f"Tensor: got {values} for shape, want integers; a tensor of values is "
+                        f"Tensor(data={shape!r:.60})"
+                    )
                 super().__init__(as_shape(shape), device, float32 if dtype is None else dtype)
             elif isinstance(data, _core.Handle):
                 want = data.dtype if dtype is None else _core.dtype(dtype)
@@ -249,7 +281,16 @@ class Tensor(Conversions, Writes, _core.Handle):
         return made
 
     def copy(self) -> Tensor:
-        """A tensor object on the same memory, with the same flags (SINGA: a shallow copy)."""
+        """A tensor object on the same memory, with the same flags (SINGA: a shallow copy). NumPy's
+        `copy` is `clone` here, of which the first call warns."""
+        notices.once(
+            "copy",
+            "Tensor.copy: the copy shares its memory with the tensor, as in SINGA; clone() copies "
+            "it, as NumPy's copy does, and copy.copy(t) shares it without this warning",
+        )
+        return self._shallow()
+
+    def _shallow(self) -> Tensor:
         made = self.alias()
         made.__dict__.update(self.__dict__)
         made.__class__ = type(self)
@@ -324,6 +365,18 @@ from ..compat.raw import FromRaw as _FromRaw  # noqa: E402
 from ..compat.raw import RawTensor  # noqa: E402
 from ..compat.raw import raw as _raw  # noqa: E402
 from .placeholder import Placeholder  # noqa: E402
+
+#: What makes a tensor of values in other libraries.
+_ELSEWHERE = dict.fromkeys(("tensor", "array", "asarray"), "Tensor(data=values)")
+
+
+def __getattr__(name: str) -> Any:
+    """Says where a function is that other libraries have in one module with those of this one."""
+    home = sys.modules.get(f"{__package__.rpartition('.')[0]}.autograd")
+    there = f"autograd.{name}" if hasattr(home, name) else _ELSEWHERE.get(name)
+    hint = "" if there is None or name.startswith("_") else f"; want {there}"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
 
 #: SINGA's spelling.
 PlaceHolder = Placeholder

@@ -458,7 +458,7 @@ class Tensor(Handle):
     def exp2(self) -> Tensor: ...
     def exp2_(self) -> Tensor: ...
     def exp_(self) -> Tensor: ...
-    def expand(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor: ...
+    def expand(self, *shape: Any) -> Tensor: ...
     def expand_as(self, other: Tensor) -> Tensor: ...
     @overload
     def expand_dims(self, axis: builtins.int | Sequence[builtins.int] = -1) -> Tensor: ...
@@ -472,7 +472,7 @@ class Tensor(Handle):
         self, value: Tensor | np.ndarray, op: str, written: Mapping[builtins.int, Sequence[Tensor]]
     ) -> Tensor | np.ndarray: ...
     def fix(self) -> Tensor: ...
-    def flatten(self, axis: builtins.int = 1) -> Tensor: ...
+    def flatten(self, start_dim: builtins.int | str = 0, end_dim: builtins.int = -1) -> Tensor: ...
     @overload
     def flip(self, axis: builtins.int | Sequence[builtins.int] | None = None) -> Tensor: ...
     @overload
@@ -1027,7 +1027,7 @@ class Tensor(Handle):
     def rot90(self, k: builtins.int = 1, axes: Sequence[builtins.int] = ...) -> Tensor: ...
     @overload
     def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor: ...
-    def round(self) -> Tensor: ...
+    def round(self, decimals: builtins.int = 0) -> Tensor: ...
     def round_(self) -> Tensor: ...
     def rounde(self) -> Tensor: ...
     def rounde_(self) -> Tensor: ...
@@ -1242,9 +1242,9 @@ class Tensor(Handle):
     @overload
     def take_along_axis(self, indices: Any, dim: builtins.int | None = -1) -> Tensor: ...
     @overload
-    def take_along_dim(self, indices: Any, axis: builtins.int | None = -1) -> Tensor: ...
+    def take_along_dim(self, indices: Any, axis: builtins.int | None = None) -> Tensor: ...
     @overload
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = -1) -> Tensor: ...
+    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor: ...
     def tan(self) -> Tensor: ...
     def tan_(self) -> Tensor: ...
     def tanh(self) -> Tensor: ...
@@ -1411,7 +1411,12 @@ def copy_from_numpy(data: Tensor, np_array: np.ndarray) -> None: ...
 def div(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor: ...
 def einsum(ops: str, *args: Tensor) -> Tensor: ...
 def eltwise_mult(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor: ...
-def empty(shape: int | Sequence[int], device: Device | None = None, dtype: Any = ...) -> Tensor: ...
+def empty(
+    shape: int | Sequence[int],
+    *more: int | Device | DType | str,
+    device: Device | None = None,
+    dtype: Any = None,
+) -> Tensor: ...
 def empty_like(t: Tensor) -> Tensor: ...
 def eq(t: Tensor, x: Any) -> Tensor: ...
 def exp(t: Tensor) -> Tensor: ...
@@ -1468,7 +1473,12 @@ def normal(
     device: Device | None = None,
     dtype: Any = ...,
 ) -> Tensor: ...
-def ones(shape: int | Sequence[int], device: Device | None = None, dtype: Any = ...) -> Tensor: ...
+def ones(
+    shape: int | Sequence[int],
+    *more: int | Device | DType | str,
+    device: Device | None = None,
+    dtype: Any = None,
+) -> Tensor: ...
 def ones_like(t: Tensor) -> Tensor: ...
 def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor: ...
 def product(shape: Sequence[int]) -> int: ...
@@ -1523,5 +1533,108 @@ def tri(
 def tril_indices(n: int, m: int | None = None, k: int = 0) -> Tensor: ...
 def triu_indices(n: int, m: int | None = None, k: int = 0) -> Tensor: ...
 def uniform(low: float, high: float, t: Tensor) -> Tensor: ...
-def zeros(shape: int | Sequence[int], device: Device | None = None, dtype: Any = ...) -> Tensor: ...
+def zeros(
+    shape: int | Sequence[int],
+    *more: int | Device | DType | str,
+    device: Device | None = None,
+    dtype: Any = None,
+) -> Tensor: ...
 def zeros_like(t: Tensor) -> Tensor: ...
+
+__all__ = [
+    "CallableInt",
+    "PlaceHolder",
+    "Placeholder",
+    "RawTensor",
+    "Size",
+    "Tensor",
+    "abs",
+    "add",
+    "add_column",
+    "add_row",
+    "arange",
+    "as_tensor",
+    "average",
+    "axpy",
+    "bernoulli",
+    "bfloat16",
+    "bool_",
+    "ceil",
+    "concatenate",
+    "constant",
+    "contiguous",
+    "copy_data_to_from",
+    "copy_from_numpy",
+    "div",
+    "einsum",
+    "eltwise_mult",
+    "empty",
+    "empty_like",
+    "eq",
+    "exp",
+    "eye",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "from_raw_tensor",
+    "from_raw_tensors",
+    "full",
+    "full_like",
+    "gaussian",
+    "ge",
+    "geomspace",
+    "gt",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "is_tensor",
+    "le",
+    "linspace",
+    "log",
+    "logspace",
+    "lt",
+    "mult",
+    "normal",
+    "ones",
+    "ones_like",
+    "pow",
+    "product",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random",
+    "randperm",
+    "repeat",
+    "reshape",
+    "sigmoid",
+    "sign",
+    "sizeof",
+    "softmax",
+    "sqrt",
+    "square",
+    "sub",
+    "sum",
+    "sum_columns",
+    "sum_rows",
+    "tanh",
+    "tensordot",
+    "to_host",
+    "to_numpy",
+    "transpose",
+    "tri",
+    "tril_indices",
+    "triu_indices",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "uniform",
+    "zeros",
+    "zeros_like",
+]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -58,6 +60,19 @@ def _rebuild(
     return made
 
 
+#: NumPy's functions that write into their first argument.
+_WRITERS = {"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"}
+
+
+def _arrays(value: Any) -> Any:
+    """Arguments of NumPy's functions with arrays in place of tensors."""
+    if isinstance(value, _core.Handle):
+        return value.to_numpy()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_arrays, value))
+    return {k: _arrays(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
 class Conversions:
     """The protocols of Python and NumPy."""
 
@@ -69,6 +84,21 @@ class Conversions:
             raise ValueError("__array__: a tensor's memory cannot be lent to NumPy without a copy")
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_function__(
+        self: Tensor, function: Any, types: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """NumPy's functions get copies of tensors as arrays, and give arrays.
+
+        Raises:
+            TypeError: a function that would write into a tensor.
+        """
+        name = function.__name__
+        if isinstance(kwargs.get("out"), _core.Handle) or (
+            name in _WRITERS and isinstance(args and args[0], _core.Handle)
+        ):
+            raise TypeError(f"{name}: NumPy cannot write into a Tensor, want copy_from(array)")
+        return function(*_arrays(args), **_arrays(kwargs))
 
     def tolist(self: Tensor) -> Any:
         """The elements as nested lists of Python numbers."""
@@ -101,7 +131,11 @@ class Conversions:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self: Tensor) -> str:
-        text = np.array2string(self.to_numpy(), separator=", ", prefix="Tensor(", threshold=100)
+        try:
+            array = self.to_numpy()
+        except _core.GraphError as error:
+            return _without_value(self, error)
+        text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=100)
         return f"Tensor({text}, dtype={self.dtype.name})"
 
     def __format__(self: Tensor, spec: str) -> str:
@@ -111,13 +145,25 @@ class Conversions:
         return _rebuild, (self.to_numpy(), self.dtype.name, _state(self), type(self))
 
     def __copy__(self: Tensor) -> Tensor:
-        return self.copy()
+        return self._shallow()
 
     def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         made = memo[id(self)] = _core.Op("copy")(self)
         made.__dict__.update((k, deepcopy(v, memo)) for k, v in _state(self).items())
         made.__class__ = type(self)
         return made
+
+
+def _without_value(t: Tensor, error: Exception) -> str:
+    """The text of a tensor that has no value, such as one that is only recorded: where it was is
+    what the error for reading it says."""
+    try:
+        what = f"shape={t.shape}, dtype={t.dtype.name}"
+    except _core.GraphError:
+        return "Tensor(without a value)"
+    found = re.search(r"recorded, at (.+?:\d+), and", str(error))
+    place = f"recorded at {os.path.basename(found[1])}" if found else "without a value"
+    return f"Tensor({what}, {place})"
 
 
 _OF_TAPE = {"_creator", "_source", "_base", "_views"}

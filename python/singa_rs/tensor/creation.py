@@ -12,6 +12,7 @@ from .. import _core
 from .._core import Device, DType, Handle, ShapeError
 from .dtypes import bfloat16, float32, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
+from .placing import More, arranged, is_dtype, placed
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -35,9 +36,11 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
     """
     if not isinstance(np_array, np.ndarray):
         raise TypeError(f"from_numpy: got {type(np_array).__name__}, want a NumPy array")
+    if dev is not None:
+        placed("from_numpy", dev)
     np_array = as_array(np_array, "from_numpy")
     want = incoming(np_array) if dtype is None else _core.dtype(dtype)
-    device = _core.cpu() if dev is None else dev
+    device = dev if isinstance(dev, Device) else _core.cpu()
     if name_of(np_array.dtype) == want.name:
         return _core.from_numpy(np_array, device)
     made = _core.from_numpy(to_storage("from_numpy", np_array, want), device)
@@ -99,6 +102,9 @@ def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Ten
 
 def full(shape: Shape, value: float, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """A tensor filled with `value`, which the dtype must be able to hold."""
+    if is_dtype(device):
+        device, dtype = None, device  # NumPy's order
+    placed("full", device, "the value is the second argument: full((2, 3), 7.0)")
     return filled("full", shape, value, dtype)
 
 
@@ -116,14 +122,28 @@ def filled(op: str, shape: Shape, value: float, dtype: Any) -> Tensor:
     return _core.Op("fill", value=value, shape=extents, dtype=name)()
 
 
-def zeros(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
-    """A tensor of zeros."""
-    return filled("zeros", shape, 0, dtype)
+def zeros(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:
+    """A tensor of zeros: `zeros((2, 3), device, dtype)`, by default on the CPU and in float32. The
+    order of NumPy, `zeros((2, 3), dtype)`, and that of PyTorch, `zeros(2, 3)`, mean the same.
+
+    Raises:
+        TypeError: arguments in no such order.
+        DeviceError: a device that this build does not have.
+    """
+    extents, dtype = arranged("zeros", shape, more, device, dtype)
+    return filled("zeros", extents, 0, dtype)
 
 
-def ones(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
-    """A tensor of ones."""
-    return filled("ones", shape, 1, dtype)
+def ones(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:
+    """A tensor of ones: `ones((2, 3), device, dtype)`, by default on the CPU and in float32. The
+    order of NumPy, `ones((2, 3), dtype)`, and that of PyTorch, `ones(2, 3)`, mean the same.
+
+    Raises:
+        TypeError: arguments in no such order.
+        DeviceError: a device that this build does not have.
+    """
+    extents, dtype = arranged("ones", shape, more, device, dtype)
+    return filled("ones", extents, 1, dtype)
 
 
 def zeros_like(t: Tensor) -> Tensor:
@@ -146,6 +166,7 @@ def eye(
 ) -> Tensor:
     """A matrix of `n` rows and `m` columns, `n` by default, with ones on diagonal `k` and zeros
     elsewhere (NumPy eye)."""
+    placed("eye", device)
     rows = filled("eye", (whole(n, "eye: n"), whole(n if m is None else m, "eye: m")), 0, dtype)
     height, width = rows.shape
     k = max(-height, min(whole(k, "eye: k"), width))
@@ -170,6 +191,7 @@ def linspace(
         ValueError: a negative `num`; bounds that are not finite.
         DTypeError: a number that the dtype cannot hold.
     """
+    placed("linspace", device)
     ends = real(start, "linspace: start"), real(stop, "linspace: stop")
     count = whole(num, "linspace: num")
     if count < 0 or not all(map(math.isfinite, ends)):
@@ -186,6 +208,7 @@ def arange(
     dtype: Any = None,
 ) -> Tensor:
     """Evenly spaced numbers, as NumPy's arange; int32 for ints, else float32."""
+    placed("arange", device)
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (number(v, "arange") for v in (start, stop, step))
     is_whole = all(isinstance(v, int) for v in (start, stop, step))
@@ -200,5 +223,6 @@ def arange(
 
 def random(shape: Shape, device: Device | None = None) -> Tensor:
     """Float32 numbers drawn uniformly from [0, 1) (SINGA random)."""
+    placed("random", device, "a shape is one argument: random((2, 3))")
     made = filled("random", shape, 0, float32)
     return made.uniform(0.0, 1.0)

@@ -104,8 +104,10 @@ class Placeholder(Tensor):
         made.__dict__.update(self.__dict__)
         return made
 
+    _shallow = copy
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Placeholder:
-        made = memo[id(self)] = self.copy()
+        made = memo[id(self)] = self._shallow()
         return made
 
     def __reduce__(self) -> Any:
@@ -126,6 +128,7 @@ def _filling(name: str) -> Any:
         self.rebind(value)
         return self if answer is value else None
 
+    fill.__wrapped__ = write  # type: ignore[attr-defined] - so that its signature is that one's
     return called(fill, name, write.__doc__)
 
 

@@ -10,6 +10,7 @@ from .._core import Device
 from .creation import Shape, as_shape, filled
 from .dtypes import float32, float64, int32
 from .numbers import number, whole
+from .placing import placed
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -26,12 +27,14 @@ def _extents(shape: tuple[Any, ...]) -> tuple[int, ...]:
 def rand(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """Numbers drawn uniformly from [0, 1) (NumPy random.rand, PyTorch rand); the shape is given as
     several numbers or as one sequence. A float dtype."""
+    placed("rand", device)
     return filled("rand", _extents(shape), 0, dtype).uniform(0.0, 1.0)
 
 
 def randn(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """Numbers drawn from the standard normal distribution (NumPy random.randn, PyTorch randn); the
     shape is given as several numbers or as one sequence. A float dtype."""
+    placed("randn", device)
     return filled("randn", _extents(shape), 0, dtype).gaussian(0.0, 1.0)
 
 
@@ -63,6 +66,7 @@ def normal(
         device: the CPU by default.
         dtype: of the result.
     """
+    placed("normal", device)
     return filled("normal", as_shape(() if size is None else size), 0, dtype).gaussian(mean, std)
 
 
@@ -86,6 +90,7 @@ def randint(
         ValueError: no integer between the bounds, or more than 2**53; bounds that the dtype cannot
             hold.
     """
+    placed("randint", device, "a shape is one argument: randint(0, 5, (2, 3))")
     if size is None and isinstance(high, Sequence):
         high, size = None, high
     first = 0 if high is None else whole(low, "randint: low")
@@ -104,6 +109,7 @@ def randint(
 
 def randperm(n: int, device: Device | None = None) -> Tensor:
     """The integers from 0 to `n - 1` in random order, int64 (PyTorch randperm)."""
+    placed("randperm", device)
     made = filled("randperm", (whole(n, "randperm: n"),), 0, float64).uniform(0.0, 1.0)
     return _core.Op("sort", axis=0, descending=False, count=None)(made)[1]
 

@@ -12,6 +12,7 @@ from .._core import Device, ShapeError
 from .creation import Shape, filled, from_numpy
 from .dtypes import float32, int64
 from .numbers import real, whole
+from .placing import More, arranged, placed
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -41,6 +42,7 @@ def logspace(
         ValueError: a negative `num`; bounds that are not finite; a base that is not above 0.
         DTypeError: a number that the dtype cannot hold.
     """
+    placed("logspace", device)
     ends = real(start, "logspace: start"), real(stop, "logspace: stop")
     given = (*ends, real(base, "logspace: base"))
     count = _count("logspace", num, dtype)
@@ -66,6 +68,7 @@ def geomspace(
         ValueError: a negative `num`; bounds that are 0, not finite, or of different signs.
         DTypeError: a number that the dtype cannot hold.
     """
+    placed("geomspace", device)
     ends = real(start, "geomspace: start"), real(stop, "geomspace: stop")
     count = _count("geomspace", num, dtype)
     if not all(map(math.isfinite, ends)) or not ends[0] * ends[1] > 0:
@@ -83,6 +86,7 @@ def tri(
 ) -> Tensor:
     """A matrix of `n` rows and `m` columns, `n` by default, with ones up to diagonal `k` and zeros
     above it (NumPy tri)."""
+    placed("tri", device)
     height, width = _matrix("tri", n, m, dtype)
     k = max(-height, min(whole(k, "tri: k"), width))
     across = _core.Op("arange", start=0, step=1, count=width, dtype="int64")()
@@ -100,22 +104,24 @@ def _places(op: str, n: int, m: int | None, k: int, upper: bool) -> Tensor:
     return from_numpy(np.stack(np.nonzero(~below if upper else below)), None, int64)
 
 
-def tril_indices(n: int, m: int | None = None, k: int = 0) -> Tensor:
+def tril_indices(n: int, *, m: int | None = None, k: int = 0) -> Tensor:
     """The rows and the columns of the elements up to diagonal `k` of a matrix of `n` rows and `m`
     columns, `n` by default, row by row: (2, elements), int64 (PyTorch tril_indices, NumPy
     tril_indices)."""
     return _places("tril_indices", n, m, k, False)
 
 
-def triu_indices(n: int, m: int | None = None, k: int = 0) -> Tensor:
+def triu_indices(n: int, *, m: int | None = None, k: int = 0) -> Tensor:
     """The rows and the columns of the elements from diagonal `k` on; as `tril_indices` (PyTorch
     triu_indices, NumPy triu_indices)."""
     return _places("triu_indices", n, m, k, True)
 
 
-def empty(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
-    """A tensor of a shape, to be written; until then it reads as zeros (NumPy empty)."""
-    return filled("empty", shape, 0, dtype)
+def empty(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:
+    """A tensor of a shape, to be written; until then it reads as zeros (NumPy empty). Arguments
+    are those of `zeros`."""
+    extents, dtype = arranged("empty", shape, more, device, dtype)
+    return filled("empty", extents, 0, dtype)
 
 
 def empty_like(t: Tensor) -> Tensor:

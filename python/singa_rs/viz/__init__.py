@@ -4,3 +4,7 @@ from .graph import Graph
 from .profile import Profile
 
 __all__ = ["Graph", "Profile"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..files import path_of, replacing
 from .pictures import dot_text, html_text, trace_text
@@ -16,6 +16,18 @@ class Graph:
     """A recorded, planned step: its figures (`nodes`, `blocks`, `peak_bytes`,
     `lower_bound_bytes`, `arena_bytes`, `runs`), and pictures of it."""
 
+    #: The engine's figures.
+    nodes: int
+    blocks: int
+    peak_bytes: int
+    lower_bound_bytes: int
+    arena_bytes: int
+    undo_bytes: int
+    runs: int
+    moves: int
+    departures: int
+    constants: tuple[int, int, int]
+    fault: str | None
     #: What `profile` measured last.
     last_profile: Profile | None = None
 
@@ -23,11 +35,13 @@ class Graph:
         """`graph` is the engine's; `names` are those of parameters and states by `block_id`."""
         self._graph, self.title, self.names = graph, title, names or {}
 
-    def __getattr__(self, name: str) -> Any:
-        """The engine's figures."""
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._graph, name)
+    if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
+
+        def __getattr__(self, name: str) -> Any:
+            """The engine's figures."""
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(self._graph, name)
 
     def shows(self, graph: Any) -> bool:
         """Whether it is a picture of this graph of the engine."""
@@ -62,7 +76,8 @@ class Graph:
         """Runs the step `n` times and times each operation.
 
         Nothing is measured unless this is called, and it has no lasting effect: parameters, states
-        and kept tensors are restored afterwards. User code on the host runs, too.
+        and kept tensors are restored afterwards. User code on the host runs, too; exchanges between
+        processes are left out.
 
         Args:
             n: how many runs to take the mean of.

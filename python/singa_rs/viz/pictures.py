@@ -72,7 +72,11 @@ def html_text(data: Mapping[str, Any], title: str, profile: Profile | None) -> s
     read = lambda name: (page / name).read_text("utf-8")  # noqa: E731
     shown = {**data, "title": title, "sources": _sources(data), "profile": None}
     if profile is not None:
-        shown["profile"] = {"seconds": [one.seconds for one in profile], "runs": profile.runs}
+        shown["profile"] = {
+            "seconds": [one.seconds for one in profile],
+            "waiting": [one.waiting for one in profile],
+            "runs": profile.runs,
+        }
     parts = {
         "TITLE": escape(title),
         "STYLE": read("style.css"),
@@ -117,7 +121,8 @@ def trace_text(profile: Profile, data: Mapping[str, Any], title: str) -> str:
     now = 0.0
     for index, (one, alive) in enumerate(zip(profile, data["curve"], strict=True)):
         duration = one.seconds * 1e6
-        args = {"index": index, "line": one.line, "flops": one.flops, "bytes": one.bytes}
+        args = {"index": index, "waiting": one.waiting * 1e6}
+        args |= {"line": one.line, "flops": one.flops, "bytes": one.bytes}
         shared = {"pid": 1, "tid": 1, "ts": now}
         events.append({"ph": "X", "name": one.name, "dur": duration, "args": args, **shared})
         events.append({"ph": "C", "name": "arena", "args": {"bytes": alive}, **shared})

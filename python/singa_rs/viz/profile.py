@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..notices import preformatted
+
 
 class Timed(NamedTuple):
     """One operation with its time."""
@@ -12,6 +14,8 @@ class Timed(NamedTuple):
     name: str
     #: Mean seconds.
     seconds: float
+    #: The part of them in which the thread that runs the step waited for others.
+    waiting: float
     #: Floating-point operations, and bytes read and written.
     flops: int
     bytes: int
@@ -30,6 +34,11 @@ class Profile:
         """The total time of all operations."""
         return sum(one.seconds for one in self.operations)
 
+    @property
+    def waiting(self) -> float:
+        """The part of it in which the thread that runs the step waited for others."""
+        return sum(one.waiting for one in self.operations)
+
     def __iter__(self) -> Iterator[Timed]:
         return iter(self.operations)
 
@@ -43,31 +52,38 @@ class Profile:
         """A table of the operations, grouped by name and line, the slowest first."""
         rows: dict[tuple[str, str], list[float]] = {}
         for one in self.operations:
-            row = rows.setdefault((one.name, one.line), [0, 0.0, 0, 0])
-            for i, more in enumerate((1, one.seconds, one.flops, one.bytes)):
+            row = rows.setdefault((one.name, one.line), [0, 0.0, 0.0, 0, 0])
+            for i, more in enumerate((1, one.seconds, one.waiting, one.flops, one.bytes)):
                 row[i] += more
         total = self.seconds or 1.0
-        lines = [f"{len(self)} operations, {self.seconds * 1e3:.3f} ms a run, mean of {self.runs}"]
-        lines.append("    share        ms   calls   GFLOP/s     GB/s  operation")
+        lines = [
+            f"{len(self)} operations, {self.seconds * 1e3:.3f} ms a run, of which "
+            f"{self.waiting * 1e3:.3f} ms waiting for other threads, mean of {self.runs}",
+            "    share        ms   waits   calls   GFLOP/s     GB/s  operation",
+        ]
         for (name, line), row in sorted(rows.items(), key=lambda item: -item[1][1])[:most]:
-            calls, seconds, flops, moved = row
+            calls, seconds, waiting, flops, moved = row
             per = max(seconds, 1e-12) * 1e9
             lines.append(
-                f"  {100 * seconds / total:6.1f}%{seconds * 1e3:10.3f}{calls:8.0f}"
-                f"{flops / per:10.1f}{moved / per:9.1f}  {name}  {line}"
+                f"  {100 * seconds / total:6.1f}%{seconds * 1e3:10.3f}{1e11 * waiting / per:7.1f}%"
+                f"{calls:8.0f}{flops / per:10.1f}{moved / per:9.1f}  {name}  {line}"
             )
         if len(rows) > most:
             lines.append(f"  and {len(rows) - most} more")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The summary, in notebooks."""
+        return preformatted(self.summary())
+
     def __repr__(self) -> str:
         return f"Profile({len(self)} operations, {self.seconds * 1e3:.3f} ms)"
 
 
-def profile(data: Mapping[str, Any], seconds: Sequence[float], runs: int) -> Profile:
-    """The profile of a graph's operations, from their measured times."""
+def profile(data: Mapping[str, Any], times: Sequence[tuple[float, float]], runs: int) -> Profile:
+    """The profile of a graph's operations, from their measured times and waiting times."""
     timed = [
-        Timed(node["name"], time, node["flops"], node["bytes"], node["line"])
-        for node, time in zip(data["nodes"], seconds, strict=True)
+        Timed(node["name"], *time, node["flops"], node["bytes"], node["line"])
+        for node, time in zip(data["nodes"], times, strict=True)
     ]
     return Profile(timed, runs)

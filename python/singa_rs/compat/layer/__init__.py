@@ -12,5 +12,38 @@ from .series import AvgPooling1D, Conv1D, MaxPooling1D
 from .specs import ParamSpec
 from .windows import AvgPooling2D, Conv2D, MaxPooling2D, Pooling2D
 
+__all__ = [
+    "Activation",
+    "AvgPooling1D",
+    "AvgPooling2D",
+    "BatchNormalization",
+    "Concat",
+    "Conv1D",
+    "Conv2D",
+    "Dense",
+    "Dropout",
+    "Dummy",
+    "Flatten",
+    "GRU",
+    "L2Norm",
+    "LRN",
+    "LSTM",
+    "Layer",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "Merge",
+    "ParamSpec",
+    "Pooling2D",
+    "RNN",
+    "Slice",
+    "Softmax",
+    "Split",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 #: SINGA's prefix of the implementation. Programs assign it; it has no effect.
 engine = "singacpp"

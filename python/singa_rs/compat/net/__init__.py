@@ -20,6 +20,11 @@ from .training import Epoch, Trained, a_loss
 
 __all__ = ["Epoch", "FeedForwardNet", "Source", "Structure", "verbose"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 #: Whether `forward` prints the mean absolute value of each layer's output. Programs assign it.
 verbose = False
 

@@ -1,5 +1,6 @@
 """Runs a program of SINGA's unchanged: `python -m singa_rs.compat.singa script.py [arguments]`, or
-`... -m module [arguments]`, with `singa` standing for `singa_rs.compat.singa`."""
+`... -m module [arguments]`, with `singa` standing for `singa_rs.compat.singa`, also in processes
+that the program starts by multiprocessing."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ from pathlib import Path
 
 from .alias import install
 
+#: What processes that do not have this one's modules find `singa` in. It comes after the program's
+#: own folder, which programs expect to be first.
+_SPAWNED = str(Path(__file__).parents[1] / "spawned")
 _USAGE = "python -m singa_rs.compat.singa (script.py | -m module) [arguments]"
 
 
@@ -22,6 +26,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(f"{_USAGE.split(' (')[0]}: got {program!r}, want a script")
     install()
     sys.argv = [program, *rest]
+    sys.path.insert(1, _SPAWNED)
     if is_module:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:

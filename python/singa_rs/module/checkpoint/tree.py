@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...device import Device
+from ...dist.seeds import own_rng_state, shared_rng_state
 from ...errors import GraphError
 from ...tensor import Placeholder, Tensor, bfloat16, uint16
 from .stored import Stored, elements
@@ -99,12 +101,23 @@ def accessors(value: Any) -> tuple[Callable[[], Any], Callable[[Any], None]] | N
     """The functions that tell an object's states, and take them; None if it has none."""
     if isinstance(value, np.random.Generator):
         return lambda: value.bit_generator.state, lambda state: _set_bits(value, state)
+    if isinstance(value, Device):
+        return _random_of(value)
     if isinstance(value, type):
         return None
     for names in _PROTOCOLS:
         if all(callable(getattr(value, name, None)) for name in names):
             return getattr(value, names[0]), getattr(value, names[1])
     return None
+
+
+def _random_of(device: Device) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """Those of a device's generators, for any number of processes that work together."""
+
+    def put(state: Any) -> None:
+        device.set_rng_state(own_rng_state(state))
+
+    return lambda: shared_rng_state(device.get_rng_state()), put
 
 
 def _set_bits(generator: np.random.Generator, state: Any) -> None:

@@ -27,9 +27,15 @@ _STATE, _RANDOM = "state", "random"
 
 
 def write(
-    op: str, path: str, model: Module, states: Mapping[str, Tensor], state: Mapping[str, Any]
+    op: str,
+    path: str,
+    model: Module,
+    states: Mapping[str, Tensor],
+    state: Mapping[str, Any],
+    writes: bool = True,
 ) -> None:
-    """Writes a checkpoint of a model, whose states are given by name.
+    """Writes a checkpoint of a model, whose states are given by name; or, where it is another
+    process that `writes`, only has the objects in `state` tell their states.
 
     Raises:
         CheckpointError, TypeError, ValueError, OSError: an existing checkpoint is untouched.
@@ -40,9 +46,11 @@ def write(
     for one in states.values():
         if not one.is_allocated:  # its initial value is drawn when it is read, so generators wait
             one.to_numpy()
-    proto = _model(op, model, states)
     encoder = Encoder(op)
     text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
+    if not writes:
+        return
+    proto = _model(op, model, states)
     try:
         bounded_json.check(text.encode())
     except ValueError as error:

@@ -41,9 +41,9 @@ class Details {
   #work(node, n) {
     const rows = [["arithmetic", `${count(node.flops)} operations`], ["memory", `${bytes(node.bytes)} moved`]];
     if (node.scratch) rows.push(["work space", bytes(node.scratch.bytes)]);
-    const time = this.app.model.profile?.seconds[n];
+    const { profile } = this.app.model, time = profile?.seconds[n];
     if (time !== undefined) {
-      rows.push(["time", seconds(time)]);
+      rows.push(["time", `${seconds(time)}, ${seconds(profile.waiting[n])} waiting for other threads`]);
       rows.push(["speed", `${rate(node.flops, time, "FLOP")}, ${rate(node.bytes, time, "B")}`]);
     }
     return [element("h3", {}, "Work"), pairs(rows)];

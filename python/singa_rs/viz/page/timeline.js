@@ -47,8 +47,9 @@ class TimelinePane extends Pane {
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "alphabetic";
     context.fillStyle = colours.soft;
-    const runs = model.profile?.runs;
-    context.fillText(`${seconds(this.total)} a run, mean of ${runs}: each operation as long as it took`, 12, 20);
+    const { runs = 0, waiting = [] } = model.profile ?? {}, waited = seconds(waiting.reduce((a, b) => a + b, 0));
+    const title = `${seconds(this.total)} a run (${waited} waiting for other threads), mean of ${runs}`;
+    context.fillText(`${title}: each operation as long as it took`, 12, 20);
     const first = Math.max(0, this.#at(0)), last = Math.min(this.ends.length - 1, this.#at(this.width));
     for (let n = first; n <= last; n++) this.#bar(context, n, n === chosen);
     context.fillStyle = colours.soft;

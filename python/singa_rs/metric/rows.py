@@ -1,4 +1,4 @@
-"""Metrics of predictions, computed on the host from tensors or arrays."""
+"""Metrics that have a number for each row, and their mean (SINGA metric)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,53 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ShapeError
-from .layer.check import count
-from .tensor import Tensor
-from .tensor.numbers import as_array
+from ..errors import ShapeError
+from ..layer.check import count, number
+from .running import Running, array_of, predicted
+
+__all__ = [
+    "Accuracy",
+    "Metric",
+    "Precision",
+    "Recall",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def _array(values: Any, metric: Metric) -> np.ndarray:
-    name = type(metric).__name__
-    try:
-        return values.to_numpy() if isinstance(values, Tensor) else as_array(values, name)
-    except ValueError as error:
-        raise TypeError(f"{name}: got {values!r:.80}, want an array") from error
+    return array_of(values, type(metric).__name__)
 
 
-class Metric:
-    """A number for each sample, and their mean."""
+class Metric(Running):
+    """A number for each sample, and their mean. A subclass has `forward`; over several batches
+    `compute` is the mean over the rows of all."""
+
+    _sum, _rows = 0.0, 0
+
+    def reset(self) -> None:
+        """Forgets all rows."""
+        self._sum, self._rows = 0.0, 0
+
+    def update(self, outputs: Any, targets: Any) -> None:
+        """Adds the rows of `forward(outputs, targets)`."""
+        self._add(_array(self.forward(outputs, targets), self))
+
+    def _add(self, values: np.ndarray) -> None:
+        self._sum += float(values.sum(dtype=np.float64))
+        self._rows += values.size
+
+    def compute(self) -> float:
+        """The mean over all rows.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if not self._rows:
+            raise ValueError(f"{type(self).__name__}: got no rows")
+        return self._sum / self._rows
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """One number for each row of predictions `x`, given the truth `y`."""
@@ -52,8 +83,26 @@ class Metric:
 class Accuracy(Metric):
     """1 where the class, an index from (N,), is among the `top_k` largest of (N, C), else 0."""
 
-    def __init__(self, top_k: int = 1) -> None:
+    def __init__(self, top_k: int = 1, threshold: float | None = None) -> None:
+        """`threshold` is for `update` with one score for each row: 0 for logits, 0.5 for
+        probabilities."""
         self.top_k = count(top_k, "Accuracy: top_k")
+        self.threshold = None if threshold is None else number(threshold, "Accuracy: threshold")
+
+    def update(self, outputs: Any, targets: Any) -> None:
+        """Adds a batch. With `top_k` 1 it may be scores (N, C, ...) and classes (N, ...), classes
+        and classes of one shape, or one score for each row, (N,) or (N, 1), which means class 1
+        above `threshold`. The first of equal scores counts.
+
+        Raises:
+            ShapeError, DTypeError: shapes that do not fit, targets that are no integers.
+            ValueError: NaN, classes below 0, a missing threshold.
+        """
+        if self.top_k > 1:
+            super().update(outputs, targets)
+            return
+        made, right, _ = predicted(outputs, targets, type(self).__name__, self.threshold)
+        self._add(made == right)
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N,) or (N, 1) -> (N,)."""

@@ -1,0 +1,43 @@
+"""Tensors that are exchanged together, in one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ..tensor import Tensor
+
+
+class Bucket:
+    """Copies of tensors of one dtype, one after the other in the tensor `flat`, of which `parts`
+    are views of their shapes."""
+
+    def __init__(self, tensors: Sequence[Tensor], multiple: int = 1) -> None:
+        """`multiple`: of what the number of elements is one; what is added are zeros."""
+        count = sum(one.numel for one in tensors)
+        first = tensors[0]
+        shape = (-(-count // multiple) * multiple,)
+        self.flat = Tensor(shape, first.device, first.dtype, requires_grad=False)
+        if shape != (count,):
+            self.flat.set_value(0)
+        self.parts = parts(self.flat, [one.shape for one in tensors])
+        for part, one in zip(self.parts, tensors, strict=True):
+            part.copy_from(one)
+
+    def copy_to(self, tensors: Sequence[Tensor]) -> None:
+        """Copies the parts into tensors of their shapes."""
+        for part, one in zip(self.parts, tensors, strict=True):
+            one.copy_from(part)
+
+
+def parts(flat: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+    """Views of these shapes, one after the other, of a tensor's first elements."""
+    return list(_parts(flat, shapes))
+
+
+def _parts(flat: Tensor, shapes: Sequence[tuple[int, ...]]) -> Iterator[Tensor]:
+    start = 0
+    for shape in shapes:
+        count = prod(shape)
+        yield flat.view_slice(((start, count, 1),)).view_reshape(tuple(shape))
+        start += count

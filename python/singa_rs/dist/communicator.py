@@ -1,0 +1,112 @@
+"""SINGA's communicator: exchanges that begin at once and are waited for together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import autograd
+from ..tensor import Tensor
+from . import group
+from .buckets import Bucket, parts
+from .exchange import all_reduce
+from .meeting import NcclIdHolder, meet
+from .sparse import check_sparsity, chosen
+from .together import reduced_into
+from .work import Work
+
+
+class Communicator:
+    """This process among others, with SINGA's names (SINGA Communicator).
+
+    `Communicator(buffSize)` joins the processes that a launcher has started, and
+    `Communicator(local_rank, world_size, nccl_id, buffSize)` those with the same token. Tensors
+    have their results after `wait`, and must not be used before.
+    """
+
+    def __init__(
+        self,
+        *place: int | NcclIdHolder,
+        buffSize: int = 4194304,  # noqa: N803 - SINGA's name
+    ) -> None:
+        if len(place) >= 3:
+            meet(place[2], place[0], place[1], "Communicator")
+        elif len(place) == 2:
+            raise TypeError("Communicator: got 2 arguments, want buffSize, or local_rank, "
+                            "world_size, nccl_id and buffSize")  # fmt: skip
+        self.world_size, self.global_rank = group.size(), group.rank()
+        self.local_rank = group.local_rank()
+        #: The most elements that are exchanged in one piece.
+        self.buffSize = place[-1] if len(place) in (1, 4) else buffSize
+        self._buffers: dict[str, list[Tensor]] = {"dense": [], "float16": []}
+        self._works: list[Work] = []
+
+    def wait(self) -> None:
+        """Waits for all exchanges that were begun."""
+        works, self._works = self._works, []
+        for work in works:
+            work.wait()
+
+    def synch(self, t: Tensor) -> None:
+        """Adds up the tensors of all ranks, in place."""
+        self._reduce(t, "dense")
+
+    def synchHalf(self, t: Tensor) -> None:
+        """As `synch`; the values travel as float16."""
+        self._reduce(t, "float16")
+
+    def fusedSynch(self, tensors: Sequence[Tensor], send: bool = True) -> None:
+        """With `send=False`: collects tensors. Else: adds up those that were collected, or else
+        `tensors`, over all ranks, and writes the sums into `tensors`, in order.
+
+        Raises:
+            ValueError: `tensors` do not have the shapes of those that were collected.
+        """
+        self._fuse(list(tensors), send, "dense")
+
+    def fusedSynchHalf(self, tensors: Sequence[Tensor], send: bool = True) -> None:
+        """As `fusedSynch`; the values travel as float16."""
+        self._fuse(list(tensors), send, "float16")
+
+    def sparsification(
+        self, t: Tensor, accumulation: Tensor | None, spars: float, topK: bool
+    ) -> None:
+        """Adds up what is chosen of the tensors of all ranks, in place.
+
+        Args:
+            accumulation: what was not chosen before, which is added first, and then becomes what
+                is not chosen now; None does without.
+            spars: the least absolute value of what is chosen; with `topK`, the share that is.
+        """
+        self.fusedSparsification([t], accumulation, spars, topK)
+
+    def fusedSparsification(
+        self, tensors: Sequence[Tensor], accumulation: Tensor | None, spars: float, topK: bool
+    ) -> None:
+        """As `sparsification`, of several tensors as if they were one."""
+        spars = check_sparsity(spars, topK, "sparsification")
+        x = Bucket(tensors).flat
+        with autograd.no_grad():
+            if accumulation is not None:
+                x = x + accumulation.reshape(x.shape)
+            found = chosen(x, spars, topK)
+            if accumulation is not None:
+                accumulation.copy_from(x - found)
+        sent = parts(found, [one.shape for one in tensors])
+        self._works.append(reduced_into(sent, tensors, "sum", "sparse"))
+
+    def _reduce(self, t: Tensor, wire: str) -> None:
+        self._works.append(all_reduce(t, wire=wire, async_op=True))
+
+    def _fuse(self, tensors: list[Tensor], send: bool, wire: str) -> None:
+        buffer = self._buffers[wire]
+        if not send:
+            buffer.extend(tensors)
+            return
+        found, self._buffers[wire] = buffer or tensors, []
+        shapes = [[tuple(one.shape) for one in ones] for ones in (found, tensors)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                f"fusedSynch: got tensors of shapes {shapes[1]}, want those collected, {shapes[0]}"
+            )
+        if found:
+            self._works.append(reduced_into(found, tensors, "sum", wire))

@@ -1,0 +1,146 @@
+"""Validation of a model within `Module.fit`, and the data sets that `fit` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .. import autograd
+from ..layer.collect import below
+from ..metric import Running
+from .graphs import _admit
+from .history import Means, parts_of
+
+if TYPE_CHECKING:
+    from . import Module
+
+#: Rows in a batch of arrays, unless something else is asked for.
+_ROWS = 32
+
+
+@contextmanager
+def in_mode(model: Module, training: bool) -> Iterator[None]:
+    """The model in training or evaluation in the block; afterwards it, all modules below it and
+    `autograd.training` are as they were."""
+    from . import Module
+
+    inside = [one for one in below(model) if isinstance(one, Module)]
+    before = [(one, one.training, one._has_mode) for one in inside]
+    told, mode = Module._told, autograd.training
+    model.train(training)
+    try:
+        yield
+    finally:
+        for one, *was in before:
+            one.training, one._has_mode = was
+        Module._told, autograd.training = told, mode
+
+
+def batches_of(op: str, given: Any, batch_size: int | None, shuffle: bool, passes: int) -> Any:
+    """What is iterated for an epoch: a loader, any iterable of batches, or arrays in a tuple or a
+    dictionary, of which a loader is made.
+
+    Raises:
+        TypeError: none of these.
+        ValueError: an iterator, for several epochs; a batch size for what has batches already.
+    """
+    from ..data import DataLoader  # which few programs need that only define a model
+    from ..data.sources import are_arrays
+
+    if are_arrays(given):
+        size = _ROWS if batch_size is None else batch_size
+        return DataLoader(given, size, shuffle=shuffle)
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        kind = type(given).__name__
+        raise TypeError(f"{op}: got {kind}, want a DataLoader, an iterable of batches, or arrays "
+                        "in a tuple")  # fmt: skip
+    if batch_size is not None and op == "fit":
+        raise ValueError(f"{op}: got batch_size={batch_size} for {type(given).__name__}, which "
+                         "gives batches; it is for arrays in a tuple")  # fmt: skip
+    if isinstance(given, Iterator) and passes > 1:
+        raise ValueError(f"{op}: got an iterator, {type(given).__name__}, for {passes} epochs; "
+                         "it can be iterated only once")  # fmt: skip
+    return given
+
+
+def call_with(function: Callable[..., Any], batch: Any) -> Any:
+    """A call with the parts of a batch as arguments."""
+    if isinstance(batch, (tuple, list)):
+        return function(*batch)
+    return function(**batch) if isinstance(batch, Mapping) else function(batch)
+
+
+def rows_of(batch: Any) -> int:
+    """How many rows a batch has: those of its first array; 1 if it has none."""
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    for one in parts if isinstance(batch, (tuple, list, Mapping)) else (batch,):
+        if shape := getattr(one, "shape", ()):
+            return shape[0]
+    return 1
+
+
+def targets_of(batch: Any) -> Any:
+    """What outputs are compared with: the last part of a batch of several; None without."""
+    return batch[-1] if isinstance(batch, (tuple, list)) and len(batch) > 1 else None
+
+
+class Validation:
+    """Figures of a data set in evaluation: the model's `validate_one_batch`, or else `loss` and
+    the metrics of what `forward` makes of all parts of a batch but the last, its targets."""
+
+    def __init__(
+        self, model: Module, batches: Any, loss: Any, metrics: Mapping[str, Running]
+    ) -> None:
+        self._model, self._batches, self._metrics = model, batches, metrics
+        self._own = getattr(model, "validate_one_batch", None)
+        self._loss = vars(model).get("loss") if loss is None else loss
+        if self._loss is not None and not callable(self._loss):
+            raise TypeError(f"fit: got loss {self._loss!r:.80}, want a function")
+        if self._own is None and self._loss is None and not metrics:
+            raise ValueError(
+                f"fit: got validation, but nothing to compute of it: give loss= or metrics=, or "
+                f"let {type(model).__name__} have an attribute loss or a method validate_one_batch"
+            )
+
+    def __call__(self, epoch: int) -> dict[str, float]:
+        """The figures by name, `val_` before them."""
+        means, is_empty = Means(f"fit: validation of epoch {epoch}", refuses=False), True
+        for metric in self._metrics.values():
+            metric.reset()
+        with in_mode(self._model, False):
+            for batch in self._batches:
+                outputs, figures = self._figures(batch)
+                means.add(rows_of(batch), figures)
+                is_empty = False
+                self._measure(outputs, batch)
+        if is_empty:
+            raise ValueError(f"fit: validation of epoch {epoch}: got no batches")
+        found = means.compute() | {name: one.compute() for name, one in self._metrics.items()}
+        return {f"val_{name}": value for name, value in found.items()}
+
+    def _figures(self, batch: Any) -> tuple[Any, dict[str, Any]]:
+        if self._own is not None:
+            return parts_of("fit: validate_one_batch", call_with(self._own, batch))
+        targets = targets_of(batch)
+        if targets is None:
+            raise TypeError(
+                f"fit: validation: got a batch of {type(batch).__name__}, want inputs and targets, "
+                "or a method validate_one_batch"
+            )
+        outputs = self._model(*batch[:-1])
+        if self._loss is None:
+            return outputs, {}
+        loss = self._loss(outputs, _admit(targets, self._model.device))
+        return outputs, parts_of("fit: loss", loss)[1]
+
+    def _measure(self, outputs: Any, batch: Any) -> None:
+        if not self._metrics:
+            return
+        targets = targets_of(batch)
+        if outputs is None or targets is None:
+            raise TypeError(
+                "fit: metrics: got no outputs of validate_one_batch, or no targets, want both"
+            )
+        for metric in self._metrics.values():
+            metric.update(outputs, targets)

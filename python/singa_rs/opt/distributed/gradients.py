@@ -1,0 +1,153 @@
+"""Gradients on their way from backward to the update, averaged over all ranks bucket by bucket:
+while one is exchanged, backward makes the next."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from ... import autograd
+from ...dist.buckets import Bucket, parts
+from ...dist.sparse import chosen
+from ...dist.together import reduced, reduced_into
+from ...dist.work import Work
+from ...tensor import Tensor
+from ...tensor.dtypes import DType
+from ..exchange import Pair
+from ..moments import Moments
+
+#: How many buckets may be on their way before the first of them is waited for: enough to overlap,
+#: and few, as each takes memory until its parameters are updated.
+WINDOW = 2
+#: What error feedback keeps of each parameter's gradient: the residual, and the velocity where
+#: momentum is corrected.
+RESIDUAL, VELOCITY = "residual", "velocity"
+
+
+def check_unscaled(what: str) -> None:
+    """Refuses what cannot be undone in a step that the loss scale of float16 skips, or keeps
+    gradients that are scaled otherwise than the next ones."""
+    precision = autograd._current_precision()
+    if precision is not None and precision.scale is not None:
+        raise ValueError(f"DistOpt: got mixed precision in float16 with {what}, want bfloat16")
+
+
+class Exchanging(Protocol):
+    """Gradients that are being exchanged."""
+
+    def finish(self) -> Iterator[Pair]:
+        """Parameters and averaged gradients."""
+
+
+class Started(NamedTuple):
+    """Gradients of one bucket that are being exchanged: `work.wait()` gives their averages."""
+
+    params: list[Tensor]
+    work: Work
+
+    def finish(self) -> Iterator[Pair]:
+        """Parameters and averaged gradients."""
+        grads = list(self.work.wait())
+        while self.params:
+            yield self.params.pop(0), grads.pop(0)
+
+
+def filled(
+    pairs: Iterable[Pair], limit: int, kind: Callable[[Pair], Hashable] = lambda pair: None
+) -> Iterator[list[Pair]]:
+    """Pairs in buckets, in the order in which gradients become final: those of one dtype, and of
+    one `kind`, until they have more than `limit` elements together. A larger gradient is a bucket
+    of its own."""
+    unfilled: dict[tuple[DType, Hashable], list[Pair]] = {}
+    for pair in pairs:
+        if pair[1].numel > limit:
+            ready = [pair]
+            del pair  # so that its memory is free once it is copied
+            yield ready
+            continue
+        key = pair[1].dtype, kind(pair)
+        bucket = unfilled.setdefault(key, [])
+        bucket.append(pair)
+        del pair
+        if sum(one.numel for _, one in bucket) > limit:
+            yield unfilled.pop(key)
+    yield from unfilled.values()
+
+
+def windowed(started: Iterable[Exchanging]) -> Iterator[Pair]:
+    """The pairs of buckets, each of which is waited for after later ones were started."""
+    pending: deque[Exchanging] = deque()
+    for one in started:
+        pending.append(one)
+        del one
+        if len(pending) > WINDOW:
+            yield from pending.popleft().finish()
+    while pending:
+        yield from pending.popleft().finish()
+
+
+def averaged(pairs: Iterable[Pair], limit: int, wire: str = "dense") -> Iterator[Pair]:
+    """Gradients averaged over all ranks.
+
+    Args:
+        limit: as that of `filled`.
+        wire: as that of `dist.all_reduce`.
+    """
+    return windowed(_started(bucket, wire) for bucket in filled(pairs, limit))
+
+
+def _started(pairs: list[Pair], wire: str) -> Started:
+    work = reduced([grad for _, grad in pairs], wire=wire)
+    params = [param for param, _ in pairs]
+    pairs.clear()
+    return Started(params, work)
+
+
+class Sparsified:
+    """Averages of what each rank chooses of its gradients; the rest is kept for later steps, where
+    there is a place to keep it (error feedback, as in Lin et al., 2018).
+
+    With `momentum`, each rank's gradients pass through momentum before they are kept and chosen,
+    so that what arrives late arrives as it would have with momentum in the update, which then must
+    have none (momentum correction). What was chosen starts anew (momentum factor masking).
+    """
+
+    def __init__(
+        self, limit: int, spars: float, top_k: bool, kept: Moments | None, momentum: float
+    ) -> None:
+        self._limit, self._spars, self._top_k = limit, spars, top_k
+        self._kept, self._momentum = kept, momentum
+
+    def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Pairs of parameters and averages, as `averaged`."""
+        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit))
+
+    def _start(self, pairs: list[Pair]) -> Started:
+        params, grads = [list(ones) for ones in zip(*pairs, strict=True)]
+        pairs.clear()
+        with autograd.no_grad():
+            if self._momentum:
+                grads = [self._velocity(*pair) for pair in zip(params, grads, strict=True)]
+            if self._kept is not None:
+                grads = [self._with_rest(*pair) for pair in zip(params, grads, strict=True)]
+            found = chosen(Bucket(grads).flat, self._spars, self._top_k)
+            ways = parts(found, [grad.shape for grad in grads])
+            for param, grad, sent in zip(params, grads, ways, strict=True):
+                self._keep_rest(param, grad, sent)
+        return Started(params, reduced_into(ways, ways, wire="sparse"))
+
+    def _velocity(self, param: Tensor, grad: Tensor) -> Tensor:
+        velocity = self._kept.of(param, param.name, VELOCITY)
+        velocity.copy_from(velocity * self._momentum + grad)
+        return velocity
+
+    def _with_rest(self, param: Tensor, grad: Tensor) -> Tensor:
+        return (grad + self._kept.of(param, param.name, RESIDUAL)).as_type(grad.dtype)
+
+    def _keep_rest(self, param: Tensor, grad: Tensor, sent: Tensor) -> None:
+        if self._kept is not None:
+            self._kept.of(param, param.name, RESIDUAL).copy_from(grad - sent)
+        if self._momentum:
+            velocity = self._kept.of(param, param.name, VELOCITY)
+            velocity.copy_from(autograd.where(sent == 0, velocity, 0.0))

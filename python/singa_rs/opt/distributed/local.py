@@ -1,0 +1,170 @@
+"""Steps without exchange, and averages of parameters after every few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from ... import autograd
+from ...layer.check import mapping
+from ...record import note_change
+from ...tensor import Tensor
+from ...tensor.numbers import whole
+from ..base import Optimizer
+from ..exchange import Exchange, Pair
+from ..moments import Moments
+from .partial import average
+
+#: The state that keeps each parameter's value at the beginning of a round.
+ANCHOR = "anchor"
+
+
+class _Turn(NamedTuple):
+    """Where in a round a step is, as far as that decides what it does."""
+
+    is_first: bool
+    is_last: bool
+
+
+class LocalSGD:
+    """An optimizer that each process calls with the loss of its own batch, and that exchanges
+    parameters in every `every`-th step alone.
+
+    Without `outer`, that step replaces the parameters by their averages over all ranks (local SGD:
+    Stich, 2019). With it, the round's change, averaged over all ranks, is the gradient by which
+    `outer` updates the parameters that the round began with (DiLoCo: Douillard et al., 2023, with
+    AdamW inside and `SGD(0.7, momentum=0.9, nesterov=True)` outside). Moments stay each rank's own.
+
+    Every rank has to begin with the same parameters, as after the same `set_seed`, to run equally
+    many steps, and to update the same parameters in all of them.
+
+    Attributes:
+        opt, outer: the optimizers.
+        every: how many steps a round has.
+        local_steps: how many steps were taken.
+    """
+
+    def __init__(self, inner: Optimizer, every: int, outer: Optimizer | None = None) -> None:
+        """`inner`: what updates parameters in every step.
+
+        Raises:
+            TypeError: no optimizer, or no int.
+            ValueError: `every` is below 1; `outer` clips or has `params`, which it cannot use.
+        """
+        for name, one in (("inner", inner), ("outer", outer)):
+            if not isinstance(one, Optimizer) and not (name == "outer" and one is None):
+                want = f"LocalSGD: got {type(one).__name__} for {name}, want an Optimizer"
+                raise TypeError(want)
+        if whole(every, "LocalSGD: every") < 1:
+            raise ValueError(f"LocalSGD: every: got {every}, want at least 1")
+        if outer is not None:
+            _check_outer(outer)
+        self.opt, self.outer, self.every = inner, outer, int(every)
+        self.local_steps = 0
+        self._anchors = Moments(ANCHOR)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        note_change()
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded step may read."""
+        return ((key, value) for key, value in self.__dict__.items() if key != "_anchors")
+
+    def _turn(self) -> _Turn:
+        """Steps at the same place of their rounds share a recording, whatever their number."""
+        place = self.local_steps % self.every
+        return _Turn(self.outer is not None and place == 0, place == self.every - 1)
+
+    def _remember(self) -> Callable[[bool], None]:
+        """Returns a function that restores the attributes; given True, it keeps later anchors."""
+        attributes, forget = dict(self.__dict__), self._anchors.remember()
+
+        def restore(keep_state: bool) -> None:
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
+            if not keep_state:
+                forget()
+
+        return restore
+
+    def __call__(self, loss: Tensor) -> None:
+        """Backward, the update by this rank's own gradients, and `step`; at the end of a round,
+        the exchange.
+
+        Raises:
+            DistError: another rank has failed, not come in time, or has other parameters.
+        """
+        turn, params = self._turn(), []
+        self.opt._train(loss, Exchange(partial(self._noted, turn=turn, params=params)))
+        if turn.is_last:
+            average(params)
+            if self.outer is not None:
+                self._update(self.outer, params)
+        self.local_steps += 1
+
+    def _noted(self, pairs: Iterable[Pair], turn: _Turn, params: list[Tensor]) -> Iterator[Pair]:
+        """The pairs as they are. Parameters are noted, and anchored when a round begins."""
+        for pair in pairs:
+            params.append(pair[0])
+            if turn.is_first:
+                self._anchor(pair[0]).copy_from(pair[0])
+            ready = [pair]
+            del pair
+            yield ready.pop()
+
+    def _anchor(self, param: Tensor) -> Tensor:
+        return self._anchors.of(param, param.name, ANCHOR)
+
+    def _update(self, outer: Optimizer, params: list[Tensor]) -> None:
+        """The outer update of averaged parameters."""
+        with autograd.no_grad():
+            for param in params:
+                anchor = self._anchor(param)
+                change = (anchor - param.as_type(anchor.dtype)).as_type(param.dtype)
+                param.copy_from(anchor)
+                outer.apply(param.name, param, change)
+        outer.step()
+
+    def accumulate(self, loss: Tensor) -> None:
+        """`opt.accumulate(loss)`."""
+        self.opt.accumulate(loss)
+
+    def get_states(self) -> dict[str, Any]:
+        """Those of the optimizers, "inner" and "outer", "local_steps", and the "anchor" of each
+        parameter."""
+        states: dict[str, Any] = {"inner": self.opt.get_states(), "local_steps": self.local_steps}
+        if self.outer is not None:
+            anchors = {**self._anchors.waiting(ANCHOR), **self._anchors.named(ANCHOR)}
+            states |= {"outer": self.outer.get_states(), ANCHOR: anchors}
+        return states
+
+    def set_states(self, states: Mapping[str, Any]) -> None:
+        """Copies what `get_states` returned into the tensors.
+
+        Raises:
+            TypeError, ValueError, ShapeError: a state that is missing or does not fit.
+        """
+        name = "LocalSGD.set_states"
+        found = mapping(states, name)
+        wanted = ["inner", "local_steps", *(["outer", ANCHOR] if self.outer is not None else [])]
+        if missing := [key for key in wanted if key not in found]:
+            raise ValueError(f"{name}: got no {missing[0]!r}, want {wanted}")
+        steps = whole(found["local_steps"], f"{name}: local_steps")
+        if steps < 0:
+            raise ValueError(f"{name}: local_steps: got {steps}, want 0 or more")
+        if self.outer is not None:
+            write = self._anchors.staged(name, ANCHOR, mapping(found[ANCHOR], f"{name}: {ANCHOR}"))
+            self.outer.set_states(found["outer"])
+            write()
+        self.opt.set_states(found["inner"])
+        self.local_steps = steps
+
+
+def _check_outer(outer: Optimizer) -> None:
+    """Refuses what looks at all gradients before the first update."""
+    clips = [name for name in ("clip_norm", "clip_value") if outer._uses(name)]
+    if clips or outer._params is not None:
+        what = clips[0] if clips else "params"
+        raise ValueError(f"LocalSGD: got an outer {type(outer).__name__} with {what}, want none")

@@ -1,0 +1,54 @@
+"""What DistOpt may be given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dist.communicator import Communicator
+from ...tensor.numbers import whole
+
+_FORMS = (None, "float16", "bfloat16", "sparse", "low_rank")
+
+
+def stage(shard: Any) -> int:
+    """The stage that `shard` says; True is 1."""
+    made = int(shard) if isinstance(shard, bool) else whole(shard, "DistOpt: shard")
+    if made == 3:
+        raise ValueError(
+            "DistOpt: got shard=3; parameters stay whole on each rank, want shard=2 or less"
+        )
+    if not 0 <= made <= 2:
+        raise ValueError(f"DistOpt: got shard={shard}, want 0, 1 or 2")
+    return made
+
+
+def form(compress: Any, shard: Any) -> str | None:
+    """How gradients travel, as `compress` says."""
+    if compress is not None and not isinstance(compress, str):
+        raise TypeError(f"DistOpt: got compress={compress!r:.80}, want a str or None")
+    if compress not in _FORMS:
+        raise ValueError(f"DistOpt: got compress={compress!r:.80}, want one of {_FORMS}")
+    if compress is not None and shard:
+        raise ValueError(f"DistOpt: got compress={compress!r} with shard={shard}, want one of them")
+    return compress
+
+
+def joined(given: Any, place: tuple[Any, ...], limit: int) -> Communicator:
+    """The communicator that was given, or one of the processes that were started together."""
+    if given is None:
+        return Communicator(*(() if place[2] is None else place), limit)
+    if not isinstance(given, Communicator):
+        raise TypeError(
+            f"DistOpt: got {type(given).__name__} for communicator, want a Communicator"
+        )
+    if place[2] is not None:
+        raise TypeError("DistOpt: got communicator and nccl_id, want one of them")
+    return given
+
+
+def size(value: Any, argument: str) -> int:
+    """A number of elements, from 1."""
+    number = whole(value, argument)
+    if number < 1:
+        raise ValueError(f"{argument}: got {value}, want at least 1")
+    return number

@@ -1,0 +1,227 @@
+"""Updates that are divided among the ranks (ZeRO stages 1 and 2: Rajbhandari et al., 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import autograd, tensor
+from ...dist.exchange import all_reduce
+from ...dist.together import gathered, scattered
+from ...dist.work import Work
+from ...errors import ShapeError
+from ...record import making_state
+from ...tensor import Tensor
+from ..base import Optimizer
+from ..exchange import Exchange, Pair
+from ..hyperparameters import SUMS
+from .gradients import filled, windowed
+from .layout import Layout
+
+
+class Share(NamedTuple):
+    """A rank's share of a bucket of parameters, for which the optimizer has moments and, in stage
+    2, sums of gradients. It knows it by the identity of `tensor`."""
+
+    tensor: Tensor
+    params: list[Tensor]
+    layout: Layout
+
+    def names(self, optimizer: Optimizer) -> list[str]:
+        """What the moments of the parameters are reported as."""
+        return [optimizer._moments.name_of(param) for param in self.params]
+
+
+class Shares:
+    """This rank's share of each bucket of parameters, which it updates for all.
+
+    A rank gets the average of its share of the gradients alone, and makes its share of the new
+    parameters, which all ranks gather then. So moments take a part of the memory on each rank; in
+    stage 2 gradients that add up over several losses do, too.
+    """
+
+    def __init__(self, rank: int, size: int, stage: int) -> None:
+        self.rank, self.size, self.stage = rank, size, stage
+        #: By the number of the bucket, in the order in which backward fills them.
+        self.found: dict[int, Share] = {}
+
+    def remember(self) -> Callable[[], None]:
+        """Returns a function that drops the shares made since."""
+        before = dict(self.found)
+
+        def restore() -> None:
+            self.found = before
+
+        return restore
+
+    def train(self, optimizer: Optimizer, loss: Tensor, limit: int) -> None:
+        """Backward, and the update of all parameters.
+
+        Raises:
+            ValueError: other gradients than in earlier steps.
+        """
+        step = Divided(self, optimizer, limit)
+        optimizer._train(loss, step)
+        step.gather()
+
+    def accumulate(self, optimizer: Optimizer, loss: Tensor, limit: int) -> None:
+        """Backward; adds this rank's share of the averaged gradients to its sums.
+
+        Raises:
+            ValueError: as `train`.
+        """
+        optimizer._add_up(loss, Divided(self, optimizer, limit))
+
+    def of(self, number: int, params: list[Tensor], optimizer: Optimizer) -> Share:
+        """This rank's share of a bucket, with the present values of its parameters.
+
+        Raises:
+            ValueError: the bucket had other parameters in earlier steps.
+        """
+        layout = Layout([param.shape for param in params], self.size)
+        known = self.found.get(number)
+        made = Share(self._tensor(number, params, layout, known), params, layout)
+        if known is not None:
+            _check_same(number, known, made, optimizer)
+        self.found[number] = made
+        with autograd.no_grad():
+            for piece in layout.pieces(self.rank):
+                piece.within(made.tensor).copy_from(piece.of(params[piece.index]))
+        self._take_waiting(made, optimizer)
+        return made
+
+    def _tensor(
+        self, number: int, params: list[Tensor], layout: Layout, known: Share | None
+    ) -> Tensor:
+        if known is not None:
+            return known.tensor
+        with making_state():
+            made = Tensor((layout.share,), params[0].device, params[0].dtype, requires_grad=False)
+            made.set_value(0)
+        made.name = f"share{number}"
+        made.set_account("states")
+        return made
+
+    def _take_waiting(self, share: Share, optimizer: Optimizer) -> None:
+        """Makes the moments for which values of the parameters wait."""
+        names, moments = share.names(optimizer), optimizer._moments
+        kinds = (*optimizer.moment_kinds, *((SUMS,) if self.stage > 1 else ()))
+        for kind in kinds:
+            if moments.made(share.tensor, [kind]):
+                continue
+            found = [moments.waiting_value(kind, name) for name in names]
+            if any(one is not None for one in found):
+                own = self._own_part(share.layout, names, found)
+                for name in names:
+                    moments.let_wait(kind, name, None)
+                moments.let_wait(kind, moments.name_of(share.tensor), own)
+                moments.of(share.tensor, share.tensor.name, kind)
+
+    def _own_part(
+        self, layout: Layout, names: list[str], found: list[np.ndarray | None]
+    ) -> np.ndarray:
+        """This rank's share of values, zeros where there is none.
+
+        Raises:
+            ShapeError: a value of another shape than its parameter.
+        """
+        made = np.zeros(layout.share, np.result_type(*(one for one in found if one is not None)))
+        for piece in layout.pieces(self.rank):
+            value, shape = found[piece.index], layout.shapes[piece.index]
+            if value is None:
+                continue
+            if value.shape != shape:
+                raise ShapeError(
+                    f"DistOpt: got a state of shape {value.shape} for {names[piece.index]!r}, want "
+                    f"{shape}"
+                )
+            own = value.reshape(-1)[piece.start : piece.start + piece.count]
+            made[piece.at : piece.at + piece.count] = own
+        return made
+
+
+class _Started(NamedTuple):
+    """Gradients of a bucket on their way."""
+
+    step: Divided
+    number: int
+    params: list[Tensor]
+    work: Work
+
+    def finish(self) -> Iterator[Pair]:
+        """This rank's share of the parameters, and of the averaged gradients."""
+        share = self.step.shares.of(self.number, self.params, self.step.optimizer)
+        self.step.updated.append(share)
+        yield share.tensor, self.work.wait()
+
+
+class Divided(Exchange):
+    """The exchange of a step: of parameters and gradients come shares of them."""
+
+    def __init__(self, shares: Shares, optimizer: Optimizer, limit: int) -> None:
+        super().__init__()
+        self.shares, self.optimizer, self._limit = shares, optimizer, limit
+        self.sums_come_out = shares.stage > 1
+        #: The shares that this step updates.
+        self.updated: list[Share] = []
+
+    def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Shares of parameters and of averaged gradients, bucket by bucket."""
+        buckets = enumerate(filled(pairs, self._limit, self._place))
+        return windowed(self._start(number, bucket) for number, bucket in buckets)
+
+    def member(self, optimizer: Optimizer, param: Tensor) -> Optimizer:
+        """That of the parameters whose share it is: buckets are of one group."""
+        first = next(one.params[0] for one in self.updated if one.tensor is param)
+        return super().member(optimizer, first)
+
+    def whole_square(self, square: Tensor) -> Tensor:
+        """The sum over all ranks."""
+        return all_reduce(square)
+
+    def on_all(self, is_finite: Tensor) -> Tensor:
+        """Whether it is true on all ranks."""
+        return all_reduce(autograd.cast(is_finite, tensor.int32), "min") > 0
+
+    def gather(self) -> None:
+        """Writes the updated shares of all ranks into the parameters."""
+        with autograd.no_grad():
+            works = [gathered(share.tensor, share.params) for share in self.updated]
+            for work in works:
+                work.wait()
+
+    def _place(self, pair: Pair) -> int:
+        """The group to which a pair belongs."""
+        member = super().member(self.optimizer, pair[0])
+        return -1 if member is self.optimizer else self.optimizer._groups.index(member)
+
+    def _start(self, number: int, pairs: list[Pair]) -> _Started:
+        params = [param for param, _ in pairs]
+        work = scattered([grad for _, grad in pairs])
+        pairs.clear()
+        return _Started(self, number, params, work)
+
+
+def check(optimizer: Optimizer, stage: int) -> None:
+    """Refuses an optimizer for which the update of a share is not that of the whole.
+
+    Raises:
+        ValueError: it looks at more than one element at a time.
+    """
+    if not optimizer.is_elementwise:
+        name = type(optimizer).__name__
+        raise ValueError(
+            f"DistOpt: got {name} with shard={stage}, whose updates need whole gradients"
+        )
+
+
+def _check_same(number: int, known: Share, made: Share, optimizer: Optimizer) -> None:
+    names = [one.names(optimizer) for one in (known, made)]
+    dtypes = [one.params[0].dtype for one in (known, made)]
+    if known.layout.shapes != made.layout.shapes or names[0] != names[1] or dtypes[0] != dtypes[1]:
+        raise ValueError(
+            f"DistOpt: got {', '.join(names[1])} in bucket {number}, want {', '.join(names[0])} as "
+            "in earlier steps: with shard= all steps have the same gradients and threshold"
+        )

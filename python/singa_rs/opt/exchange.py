@@ -1,0 +1,41 @@
+"""What an optimizer does with gradients of several processes, between backward and the update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from .base import Optimizer
+
+Pair = tuple[Tensor, Tensor]
+
+
+class Exchange:
+    """The way of parameters and gradients from backward to the update, where all ranks get the same
+    gradients. Subclasses are for those that get other ones."""
+
+    #: Whether sums of gradients (`Optimizer.accumulate`) are of what comes out.
+    sums_come_out = False
+
+    def __init__(self, passed: Callable[[Iterable[Pair]], Iterable[Pair]] | None = None) -> None:
+        """`passed`: what becomes of the pairs, which is nothing by default."""
+        self._passed = passed
+
+    def __call__(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
+        """What is updated with which gradients, one by one."""
+        return pairs if self._passed is None else self._passed(pairs)
+
+    def member(self, optimizer: Optimizer, param: Tensor) -> Optimizer:
+        """The group to which what is updated belongs, or the optimizer."""
+        return optimizer.member(param.name, param)
+
+    def whole_square(self, square: Tensor) -> Tensor:
+        """The square of the norm of all gradients, of that of those which this rank has."""
+        return square
+
+    def on_all(self, is_finite: Tensor) -> Tensor:
+        """Whether something holds on all ranks, a bool, of whether it does on this one."""
+        return is_finite

@@ -1,0 +1,72 @@
+"""How a snapshot sees tensors, and how it compares what it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from typing import Any, NamedTuple
+
+from ..autograd.inplace import is_intermediate
+from ..tensor import Placeholder, Tensor
+from ..tensor.keys import key_of, show
+
+
+class Flags(NamedTuple):
+    """The properties of a tensor, besides its value, that decide how it is treated."""
+
+    requires_grad: bool
+    stores_grad: bool
+    #: Whether writes into it are part of the tape.
+    is_intermediate: bool
+    kind: type
+
+
+class Spot(NamedTuple):
+    """The memory of a tensor's elements, and its flags."""
+
+    block: int
+    offset: int
+    strides: tuple[int, ...]
+    flags: Flags
+
+
+class Memory(NamedTuple):
+    """A tensor in an attribute."""
+
+    spot: Spot
+    meta: tuple[Any, ...]
+    #: Whether it was made in a recording, and has no value yet.
+    is_recorded: bool
+
+
+def memory(tensor: Tensor) -> Hashable:
+    """A tensor's representation in a key."""
+    if isinstance(tensor, Placeholder):
+        return key_of(tensor)
+    made = is_intermediate(tensor)
+    flags = Flags(tensor.requires_grad, tensor._stores_grad, made, type(tensor))
+    spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flags)
+    return Memory(spot, (tensor.shape, tensor.dtype, flags), tensor.is_recorded)
+
+
+def pattern(value: Any, captured: Collection[int]) -> Any:
+    """What another snapshot's value must match: a tensor that the graph uses must be in the same
+    memory, another one only of the same shape, dtype and flags."""
+    if type(value) is Memory:
+        return value.spot if value.spot.block in captured else value.meta
+    return value
+
+
+def matches(want: Any, value: Any) -> bool:
+    """Whether a value matches a pattern."""
+    if type(value) is Memory:
+        return want == (value.spot if type(want) is Spot else value.meta)
+    return want == value
+
+
+def text(value: Any) -> str:
+    """A value, or a pattern, as text."""
+    if type(value) is Memory:
+        return "a tensor of shape " + str(value.meta[0])
+    if type(value) is Spot:
+        return "another tensor"
+    return show(value)

@@ -1,0 +1,40 @@
+"""One seed for everything that draws random numbers."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from .device import get_default_device
+from .errors import GraphError
+
+_MOST = 2**32 - 1
+
+
+def set_seed(seed: int) -> None:
+    """Restarts the generators of Python's `random`, of NumPy's global functions, of the device
+    (initial values, dropout), of `data.rng()`, and is the seed of loaders that are given none.
+
+    Loaders and generators that there are already keep theirs. Processes that work together call
+    `dist.set_seed`, whose device draws other numbers on each rank, after it.
+
+    Args:
+        seed: from 0 to 2**32 - 1, as NumPy's global generator takes it.
+
+    Raises:
+        TypeError: not an int.
+        ValueError: out of range.
+        GraphError: a step is being recorded.
+    """
+    from . import record
+    from .data import draws
+
+    seed = draws.whole("set_seed", "seed", seed, 0, _MOST)
+    if record.is_recording():
+        raise GraphError("set_seed: a step is being recorded")
+    get_default_device().set_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    draws.set_default(seed)
+    draws.set_seed(seed)

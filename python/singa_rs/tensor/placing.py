@@ -1,0 +1,81 @@
+"""The arguments of functions that make tensors: shapes, devices and dtypes, and what is taken for
+one of them by programs written for NumPy or PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import Device, DeviceError, DType
+from .numbers import is_integral, wholes
+
+#: What `zeros` and its kin take in order after the first extent: extents, a device, a dtype.
+More = int | Device | DType | str
+
+
+def placed(op: str, device: Any, example: str = "") -> None:
+    """Refuses what is no device that tensors can be made on; None is the default device.
+
+    Raises:
+        DeviceError: a device that this build does not have.
+        TypeError: anything else.
+    """
+    if device is None or isinstance(device, Device):
+        return
+    if isinstance(device, str):
+        if device in ("cpu", "cpu:0"):
+            return
+        if device.partition(":")[0] in ("cuda", "gpu", "mps", "xpu"):
+            raise DeviceError(f"{op}: got device {device!r}, want {_core.cpu()!r}")
+    hint = f"; {example}" if example and is_integral(device) else ""
+    raise TypeError(f"{op}: got {device!r:.80} for device, want a Device, 'cpu' or None{hint}")
+
+
+def is_dtype(value: Any) -> bool:
+    """Whether it can only be meant as a dtype: a constant, NumPy's or Python's type, a name."""
+    if isinstance(value, (DType, np.dtype, type)):
+        return True
+    try:
+        return isinstance(value, str) and value != "cpu" and bool(_core.dtype(value))
+    except (TypeError, ValueError):
+        return False
+
+
+def arranged(
+    op: str, shape: Any, more: Sequence[Any], device: Any, dtype: Any
+) -> tuple[tuple[int, ...], Any]:
+    """The shape and the dtype of `zeros(shape, device, dtype)`, SINGA's order, of
+    `zeros(shape, dtype)`, NumPy's, and of `zeros(2, 3)`, PyTorch's.
+
+    Raises:
+        TypeError: arguments in no such order.
+        DeviceError: a device that this build does not have.
+    """
+    rest, extents = list(more), wholes(shape, "shape")
+    while rest and is_integral(rest[0]) and is_integral(shape):
+        extents += wholes(rest.pop(0), "shape")
+    if rest and device is None and not is_dtype(rest[0]):
+        device = rest.pop(0)
+    if rest and dtype is None:
+        dtype = rest.pop(0)
+    if rest:
+        got = ", ".join(f"{one!r:.40}" for one in (shape, *more))
+        raise TypeError(f"{op}: got {got}, want a shape, a device and a dtype: {op}((2, 3))")
+    placed(op, device, f"a shape is one argument: {op}((2, 3))")
+    return extents, _core.float32 if dtype is None else dtype
+
+
+def values_as_shape(shape: Any) -> str | None:
+    """What is wrong with a shape that looks like the values of a tensor; None if nothing is."""
+    if isinstance(shape, np.ndarray) and (shape.dtype.kind not in "iu" or shape.ndim > 1):
+        return f"an array of {shape.dtype} and shape {shape.shape}"
+    if isinstance(shape, list) and not all(map(_is_extent, shape)):
+        return f"{shape!r:.60}"
+    return None
+
+
+def _is_extent(value: Any) -> bool:
+    return is_integral(value) or getattr(value, "shape", None) == ()
