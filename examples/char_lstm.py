@@ -16,7 +16,7 @@ import numpy as np
 import training
 from characters import Text, learn
 from singa_rs import autograd, layer, module, opt
-from singa_rs.tensor import Tensor
+from singa_rs.tensor import Tensor, from_numpy
 
 
 class CharLSTM(module.Module):
@@ -28,10 +28,10 @@ class CharLSTM(module.Module):
         self.head = layer.Linear(vocabulary)
         self.optimizer = opt.Adam(args.lr, clip_norm=5.0)
 
-    def forward(self, x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, x: Tensor, *state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Characters (N, T), and states as returned, none at first -> logits (N * T, vocabulary),
         and the states (layers, N, width) after the last character."""
-        y, (h, c) = self.lstm(x, state or None)
+        y, (h, c) = self.lstm(x, (state[0], state[1]) if state else None)
         return self.head(y.reshape((-1, y.shape[-1]))), h, c
 
     def train_one_batch(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -44,9 +44,11 @@ class CharLSTM(module.Module):
 def write(model: CharLSTM, text: Text, count: int) -> str:
     """Continues the text's first character, each one drawn by its probability. A step reads one
     character and the states before it."""
-    rng, made, state = np.random.default_rng(0), [int(text.data[0])], ()
+    rng, made = np.random.default_rng(0), [int(text.data[0])]
+    state: tuple[Tensor, ...] = ()
     for _ in range(count):
-        logits, *state = model(np.int32([made[-1:]]), *state)
+        logits, h, c = model(from_numpy(np.array([made[-1:]], np.int32)), *state)
+        state = h, c
         made.append(text.next(rng, logits.to_numpy()[-1]))
     return text.read(made)
 

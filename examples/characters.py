@@ -29,7 +29,7 @@ class Text:
         if len(self.text) <= args.context:
             sys.exit(f"got a text of {len(self.text)}, want more than the context, {args.context}")
         self.symbols = "".join(sorted(set(self.text)))
-        self.data = np.int32([self.symbols.index(c) for c in self.text])
+        self.data = np.array([self.symbols.index(c) for c in self.text], np.int32)
         self.places, self.batch = np.arange(args.context), args.batch
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -46,7 +46,8 @@ def review(rng: np.random.Generator) -> tuple[list[int], bool]:
 def reviews(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Words (count, LENGTH), padded with zeros, and labels (count,)."""
     made, labels = zip(*(review(rng) for _ in range(count)), strict=True)
-    return np.int32([row + [0] * (LENGTH - len(row)) for row in made]), np.int32(labels)
+    words = [row + [0] * (LENGTH - len(row)) for row in made]
+    return np.array(words, np.int32), np.array(labels, np.int32)
 
 
 class Classifier(module.Module):

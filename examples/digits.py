@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from progress import Progress
@@ -80,7 +80,7 @@ def load_digits() -> Digits:
     """scikit-learn's bundled digits; the same 360 are held out for every seed."""
     from sklearn.datasets import load_digits
 
-    bunch = load_digits()
+    bunch: Any = load_digits()
     x = (bunch.images[:, None] / 16).astype(np.float32)
     y = bunch.target.astype(np.int32)
     order = np.random.default_rng(0).permutation(len(x))
@@ -139,7 +139,7 @@ def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
     add(
         "--data", metavar="DIR", help="a folder of IDX files (MNIST, Fashion-MNIST), gzipped or not"

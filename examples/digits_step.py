@@ -47,10 +47,10 @@ def export(folder: Path, args: argparse.Namespace) -> None:
     """Writes the step and the batches."""
     known = digits.load_digits()
     folder.mkdir(parents=True, exist_ok=True)
+    network(known, args).save_step(folder / "step.srs", *next(batches(known, args)))
     with open(folder / "batches.raw", "wb") as file:
         for batch in batches(known, args):
             file.writelines(one.tobytes() for one in batch)
-    network(known, args).save_step(folder / "step.srs", *batch)
 
 
 def accuracy(trained: Path, args: argparse.Namespace) -> float:
@@ -63,7 +63,7 @@ def accuracy(trained: Path, args: argparse.Namespace) -> float:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
     add("command", choices=["export", "evaluate"])
     add("path", type=Path, help="a folder to write to, or a trained step")

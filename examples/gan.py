@@ -63,7 +63,8 @@ def real_points(rng: np.random.Generator, count: int) -> np.ndarray:
 def coverage(points: np.ndarray) -> np.ndarray:
     """The share of the points that are in each cluster."""
     distances = np.linalg.norm(points[:, None] - CENTRES, axis=2)
-    return (distances < 3 * DEVIATION).mean(axis=0)
+    shares: np.ndarray = (distances < 3 * DEVIATION).mean(axis=0)
+    return shares
 
 
 def main() -> int:

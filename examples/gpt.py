@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import training
@@ -29,12 +30,13 @@ class GPT(module.Module):
         make = layer.TransformerEncoderLayer
         self.embed, self.head = layer.Embedding(vocabulary, width), layer.Linear(vocabulary)
         self.blocks = layer.ModuleList(make(*sizes, norm_first=True) for _ in range(args.layers))
-        self.norm, self.caches = layer.LayerNorm(width), []
+        self.norm = layer.LayerNorm(width)
+        self.caches: list[layer.KeyValueCache] = []
         self.optimizer = opt.Adam(args.lr)
 
     def forward(self, x: Tensor) -> Tensor:
         """Characters (N, T) -> logits (N * T, vocabulary)."""
-        caches = self.caches or [None] * len(self.blocks)
+        caches: Sequence[layer.KeyValueCache | None] = self.caches or [None] * len(self.blocks)
         y = self.positions(self.embed(x), self.caches[0].position if self.caches else 0)
         for block, cache in zip(self.blocks, caches, strict=True):
             y = block(y, is_causal=True, cache=cache)
@@ -59,7 +61,7 @@ def write(model: GPT, text: Text, count: int) -> str:
             new, held = made[-(context // 2 or 1) :], 0
             for cache in model.caches:
                 cache.clear()
-        logits = model(np.int32([new])).to_numpy()[-1]
+        logits = model(np.array([new], np.int32)).to_numpy()[-1]
         made.append(text.next(rng, logits))
         new, held = made[-1:], held + len(new)
     return text.read(made)

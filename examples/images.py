@@ -38,9 +38,11 @@ class Images(NamedTuple):
         """The images to train on and those held out, always the same ones."""
         order = np.random.default_rng(0).permutation(len(self.x))
         count = len(order) // HELD_OUT
-        return tuple(
-            self._replace(x=self.x[rows], y=self.y[rows]) for rows in (order[count:], order[:count])
-        )
+        kept, held = order[count:], order[:count]
+        return self._at(kept), self._at(held)
+
+    def _at(self, rows: np.ndarray) -> Images:
+        return self._replace(x=self.x[rows], y=self.y[rows])
 
 
 def synthetic(count: int, size: int, classes: int) -> Images:

@@ -72,7 +72,7 @@ def train(model: ResNet, kept: Images, held: Images, args: argparse.Namespace) -
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
     add("--depth", type=int, choices=DEPTHS, default=18)
     add("--data", metavar="DIR", help="a folder with a folder of pictures for each class")

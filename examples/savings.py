@@ -42,15 +42,15 @@ def print_cost(
     """Prints as JSON the milliseconds of a step, "eager" or "replay", and the peak memory beyond
     that before the model: of tensors by the engine's ledger, of the process over ten steps by the
     kernel's count, and, for a graph, what its plan stated."""
-    x, y = tensor.from_numpy(x), tensor.from_numpy(y)
-    before, held = _begin(x)
+    batch = tensor.from_numpy(x), tensor.from_numpy(y)
+    before, held = _begin(batch[0])
     model = make()
-    model.compile([x], use_graph=how == "replay")
-    plan = model.plan(x, y) if how == "replay" else None
-    times = []
+    model.compile(batch[:1], use_graph=how == "replay")
+    plan = model.plan(*batch) if how == "replay" else None
+    times, peak = [], 0
     for step in range(steps):
         start = time.perf_counter()
-        model(x, y)
+        model(*batch)
         times.append(time.perf_counter() - start)
         if step == 9:
             peak = memory("VmHWM") - before
@@ -68,7 +68,8 @@ def _cost(how: str) -> dict[str, Any]:
     """What `print_cost` prints in a process of its own."""
     command = [sys.executable, *sys.argv, "--measure", how]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    cost: dict[str, Any] = json.loads(done.stdout)
+    return cost
 
 
 def print_savings() -> None:

@@ -24,9 +24,9 @@ Draw = Callable[[np.random.Generator], Sequence[np.ndarray]]
 KEEP_STATES = (opt.Optimizer, opt.MovingAverage)
 
 
-def parser(doc: str, **numbers: float) -> argparse.ArgumentParser:
+def parser(doc: str | None, **numbers: float) -> argparse.ArgumentParser:
     """A command line with `--checkpoint` and a number for each default."""
-    made = argparse.ArgumentParser(description=doc.split("\n")[0])
+    made = argparse.ArgumentParser(description=(doc or "").split("\n")[0])
     made.add_argument("--checkpoint", type=Path, help="a folder, gone on from if it has any")
     made.add_argument(
         "--every", type=int, default=1000, help="steps from one checkpoint to the next"
@@ -59,7 +59,7 @@ def train(
     for step in (bar := tqdm(range(done, args.steps), unit="step")):
         rng = np.random.default_rng([args.seed, step])
         dev.set_seed(int(rng.integers(1 << 31)))
-        made = model.train_one_batch(*draw(rng))
+        made = model(*draw(rng))
         losses.append({name: loss.item() for name, loss in made.items()})
         bar.set_postfix({name: f"{loss:.4f}" for name, loss in losses[-1].items()}, refresh=False)
         if kept and (step + 1 == args.steps or (step + 1) % args.every == 0):

@@ -42,13 +42,13 @@ def in_words(number: int) -> str:
 def source(texts: list[str]) -> np.ndarray:
     """Words as indices (N, LENGTH), padded with zeros."""
     rows = [[WORDS.index(word) for word in text.split()] for text in texts]
-    return np.int32([row + [PAD] * (LENGTH - len(row)) for row in rows])
+    return np.array([row + [PAD] * (LENGTH - len(row)) for row in rows], np.int32)
 
 
 def target(numbers: np.ndarray) -> np.ndarray:
     """Digits between a start and an end (N, DIGITS + 1), padded with zeros."""
     rows = [[START, *(int(d) + 1 for d in str(number)), END] for number in numbers]
-    return np.int32([row + [PAD] * (DIGITS + 1 - len(row)) for row in rows])
+    return np.array([row + [PAD] * (DIGITS + 1 - len(row)) for row in rows], np.int32)
 
 
 class Translator(module.Module):
@@ -59,10 +59,10 @@ class Translator(module.Module):
         sizes = (args.width, args.heads, 4 * args.width, args.dropout, "GELU")
         self.words, self.digits = (layer.Embedding(n, args.width) for n in (len(WORDS), 13))
         self.positions, self.head = layer.SinusoidalPositions(), layer.Linear(13)
-        self.encoder, self.decoder = (
-            layer.ModuleList(make(*sizes, norm_first=True) for _ in range(args.layers))
-            for make in (layer.TransformerEncoderLayer, layer.TransformerDecoderLayer)
-        )
+        encoder, decoder = layer.TransformerEncoderLayer, layer.TransformerDecoderLayer
+        count = range(args.layers)
+        self.encoder = layer.ModuleList(encoder(*sizes, norm_first=True) for _ in count)
+        self.decoder = layer.ModuleList(decoder(*sizes, norm_first=True) for _ in count)
         self.optimizer = opt.Adam(opt.warmup(50, then=args.lr), clip_norm=1.0)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -71,8 +71,8 @@ class Translator(module.Module):
         memory, made = self.positions(self.words(x)), self.positions(self.digits(y))
         for block in self.encoder:
             memory = block(memory, mask=is_word)
-        for block in self.decoder:
-            made = block(made, memory, memory_mask=is_word)
+        for reader in self.decoder:
+            made = reader(made, memory, memory_mask=is_word)
         return self.head(made)
 
     def train_one_batch(self, x: Tensor, y: Tensor, after: Tensor) -> dict[str, Tensor]:
@@ -84,14 +84,12 @@ class Translator(module.Module):
 
     def translate(self, texts: list[str]) -> list[str]:
         """The likeliest digits, one after another."""
-        x, made = source(texts), np.full((len(texts), DIGITS), PAD, np.int32)
+        x, made = source(texts), np.full((len(texts), DIGITS + 1), PAD, np.int32)
         made[:, 0] = START
         for at in range(1, DIGITS + 1):
-            best = self(x, made).to_numpy()[:, at - 1].argmax(-1)
-            if at < DIGITS:
-                made[:, at] = best
-        rows = np.column_stack([made[:, 1:], best])
-        return ["".join(str(d - 1) for d in row[: [*row, END].index(END)]) for row in rows.tolist()]
+            made[:, at] = self(x, made[:, :DIGITS]).to_numpy()[:, at - 1].argmax(-1)
+        rows = made[:, 1:].tolist()
+        return ["".join(str(d - 1) for d in row[: [*row, END].index(END)]) for row in rows]
 
 
 def main() -> int:

@@ -45,6 +45,13 @@ class WGAN(module.Module):
         length = (autograd.reduce_sum(slope * slope, 1, 0) + 1e-12).sqrt()
         return autograd.mean(autograd.square(length - 1.0))
 
+    def _criticise(self, noise: Tensor, real: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+        made = self.forward(noise).detach()
+        distance = self.critic(real).mean() - self.critic(made).mean()
+        penalty = self.slope_penalty(real, made, share)
+        self.criticises(self.penalty * penalty - distance)
+        return distance, penalty
+
     def train_one_batch(self, noise: Tensor, real: Tensor, share: Tensor) -> dict[str, Tensor]:
         """Makes a step of the critic for each of its batches, then one of the generator.
 
@@ -53,11 +60,8 @@ class WGAN(module.Module):
             real: points (rounds, N, 2).
             share: of the real point in each one between, (rounds, N, 1).
         """
-        for k in range(self.rounds):
-            made = self.forward(noise[k]).detach()
-            distance = self.critic(real[k]).mean() - self.critic(made).mean()
-            penalty = self.slope_penalty(real[k], made, share[k])
-            self.criticises(self.penalty * penalty - distance)
+        steps = [self._criticise(noise[k], real[k], share[k]) for k in range(self.rounds)]
+        distance, penalty = steps[-1]
         generator = -self.critic(self.forward(noise[0])).mean()
         self.generates(generator)
         return {"distance": distance, "penalty": penalty}

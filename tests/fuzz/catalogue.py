@@ -35,17 +35,13 @@ _RUNS = "of module `opt`, drawn with the updates"
 
 #: Public names that are not drawn as operations, and why.
 LEFT_OUT: dict[str, str] = {
-    "autograd.Any": "a name of typing",
-    "autograd.METHODS": "a table",
-    "autograd.OF_TENSOR": "a table",
-    "autograd.FUNCTIONS": "a table",
+    **{f"autograd.{name}": "drawn as a layer" for name in autograd._LAYERS},
     "autograd.backward": _DRIVES,
     "autograd.gradients": _DRIVES,
     "autograd.Gradients": _DRIVES,
     "autograd.no_grad": "drawn with the updates",
     "autograd.set_training": "drawn with the sessions",
     "autograd.training": "drawn with the sessions",
-    "autograd.annotations": "Python's",
     "autograd.Dummy": _BASE,
     "autograd.Operation": _BASE,
     "autograd.Operator": _BASE,
@@ -72,9 +68,6 @@ LEFT_OUT: dict[str, str] = {
     "autograd.NonZero": _READS,
     "autograd.to_numpy": _READS,
     "autograd.ctensor2numpy": _READS,
-    "tensor.Any": "a name of typing",
-    "tensor.TYPE_CHECKING": "a name of typing",
-    "tensor.annotations": "Python's",
     "tensor.Tensor": _FRAME,
     "tensor.Placeholder": _FRAME,
     "tensor.PlaceHolder": _FRAME,
@@ -82,12 +75,7 @@ LEFT_OUT: dict[str, str] = {
     "tensor.Size": _BASE,
     "Tensor.T": "drawn as transpose",
     "Tensor.mT": "drawn as swapaxes",
-    "tensor.Conversions": _BASE,
-    "tensor.Writes": _BASE,
     "tensor.RawTensor": _BASE,
-    "tensor.ShapeError": "an error",
-    "tensor.as_array": _READS,
-    "tensor.as_shape": "computes with shapes alone",
     "Tensor.fitting": _MEMORY,
     "Tensor.make_room": _MEMORY,
     "tensor.product": "computes with shapes alone",
@@ -139,8 +127,8 @@ OPERATORS = (
 ).split()
 #: Those of them for which no text can be written, or which compute nothing.
 PROTOCOL = frozenset(
-    "annotations array array_priority bool class copy deepcopy delattr dict dir dlpack "
-    "dlpack_device doc firstlineno float format getattribute getstate hash index init "
+    "annotations array array_function array_priority bool class copy deepcopy delattr dict dir "
+    "dlpack dlpack_device doc firstlineno float format getattribute getstate hash index init "
     "init_subclass int iter len module new reduce reduce_ex repr setattr sizeof static_attributes "
     "str subclasshook weakref".split()
 )

@@ -163,6 +163,7 @@ def stub(module):
             forms = typing.get_overloads(inspect.unwrap(value))
             lines += [line for form in forms for line in ("@overload", *function(name, form))]
             lines += [] if forms else functions(name, value)
+    lines.append(f"__all__ = {sorted(module.__all__)}")
     body = "\n".join(lines)
     return f'"""Written by tests/python/stubs.py."""\n\n{imports(body, LENT[module])}\n{body}\n'
 

@@ -65,7 +65,6 @@ def test_a_part_of_the_arena_gives_the_same_bits(name, part, graph_alg):
     whole, less = free.plan(x, y), bound.plan(x, y)
     assert less.unconstrained_bytes == whole.unconstrained_bytes >= whole.arena_bytes
     assert less.arena_bytes <= less.budget_bytes == int(part * whole.unconstrained_bytes)
-    assert less.nodes >= whole.nodes
     for key, parameter in bound.get_params().items():
         parameter.copy_from(eager.get_params()[key])
     same_states(bound, eager)

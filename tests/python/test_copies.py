@@ -56,6 +56,7 @@ LAYERS = {
             layer.LayerNorm(axis=-2), layer.RMSNorm(), layer.GroupNorm(1), layer.Dropout2d(),
             layer.InstanceNorm(affine=True), layer.AdaptiveAvgPool2d(3), layer.PixelUnshuffle(2),
             layer.AdaptiveMaxPool2d((2, None)), layer.Upsample(2), layer.Identity(),
+            layer.SyncBatchNorm(),
         )
     },
     **{

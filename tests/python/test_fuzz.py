@@ -91,6 +91,7 @@ def test_every_entry_of_the_catalogue_can_be_drawn():
 
 def test_a_new_public_name_is_noticed(monkeypatch):
     monkeypatch.setattr(autograd, "brand_new", 3, raising=False)
+    monkeypatch.setattr(autograd, "__all__", [*autograd.__all__, "brand_new"])
     assert catalogue.unknown() == ["autograd.brand_new"]
 
 

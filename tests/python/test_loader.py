@@ -248,7 +248,7 @@ WRONG_ARGUMENTS = {
     "dataset": [3, None, "text", {}, {"a": 1}, int, np.float32(3), np.array(3), (X, Y[:3])],
     "batch_size": [0, -1, 1.5, "2", None, True],
     "shuffle": [1, None, "yes"],
-    "seed": [-1, 2**63, None, 1.5],
+    "seed": [-1, 2**63, "1", 1.5],
     "drop_last": [1, None],
     "num_workers": [-1, 10**6, 1.5, None],
     "workers": ["fork", None, 3],

@@ -128,6 +128,7 @@ def test_into(case, item):
 
 
 def test_every_operation_has_a_case():
-    # User code: test_dlpack.py; bytes in a private layout: src/kernels/tests/packed.rs.
-    elsewhere = {"host", "pack", "packed"}
+    # User code: test_dlpack.py; bytes in a private layout: src/kernels/tests/packed.rs; exchanges
+    # between processes: test_dist.py.
+    elsewhere = {"host", "pack", "packed", "exchange_start", "exchange_finish"}
     assert set(_core.operations()) - elsewhere == {case.name for case in CASES}

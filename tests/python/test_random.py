@@ -1,9 +1,13 @@
 """Random numbers: their distribution, seeds, and independence of the number of threads."""
 
+import random
+
 import numpy as np
 import pytest
+import singa_rs
 from harness import CPU, to_handle
-from singa_rs import _core
+from singa_rs import _core, data
+from singa_rs.errors import GraphError
 
 N = 200_000
 UNIFORM = {"uniform": {"low": 0.0, "high": 1.0}}
@@ -114,3 +118,37 @@ def test_a_state_of_the_wrong_kind_is_refused():
         with pytest.raises((ValueError, TypeError), match="random"):
             _core.Op("random", dist=UNIFORM, shape=(2,), dtype="float32")(bad)
     assert CPU.num_threads >= 1
+
+
+# ---- one seed for all ----------------------------------------------------------------------------
+
+
+def test_set_seed_seeds_every_generator():
+    def draws(seed):
+        singa_rs.set_seed(seed)
+        x = singa_rs.Tensor((3,))
+        x.gaussian(0, 1)
+        loader = data.DataLoader(np.arange(50), 50, shuffle=True, as_numpy=True)
+        assert loader.seed == seed
+        drawn = [x.to_numpy(), *loader, data.rng().random(3), np.random.random(3)]
+        return [*map(np.ndarray.tolist, drawn), random.random()]
+
+    try:
+        first, again, other = draws(1), draws(1), draws(2)
+        assert first == again and all(a != b for a, b in zip(first, other, strict=True))
+        assert data.DataLoader(np.arange(5), seed=7).seed == 7
+    finally:
+        singa_rs.set_seed(0)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.0, True, "1", None])
+def test_set_seed_refuses_what_is_no_seed(seed):
+    before = random.getstate(), data.DataLoader(np.arange(5)).seed
+    with pytest.raises((TypeError, ValueError), match="set_seed: got seed"):
+        singa_rs.set_seed(seed)
+    assert (random.getstate(), data.DataLoader(np.arange(5)).seed) == before
+
+
+def test_set_seed_is_no_part_of_a_step(cpu):
+    with pytest.raises(GraphError, match="set_seed: a step is being recorded"), cpu.record():
+        singa_rs.set_seed(1)

@@ -1,4 +1,5 @@
-"""The examples of the README and of the pages on models, data, nets and ONNX run as written."""
+"""The examples of the README and of the pages on models, data, nets, training and ONNX run as
+written."""
 
 import re
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = "".join(
     (ROOT / name).read_text()
-    for name in ("README.md", "docs/models.md", "docs/data.md", "docs/nets.md")
+    for name in ("README.md", "docs/models.md", "docs/data.md", "docs/nets.md", "docs/training.md")
 )
 BLOCK = re.compile(r"```python\n(.*?)```", re.S)
 # The second example of the last page reads what the first one has written.

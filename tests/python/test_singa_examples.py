@@ -3,7 +3,10 @@
 The examples themselves need a checkout of SINGA: make test-singa."""
 
 import gzip
+import importlib.util
 import pickle
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +77,28 @@ def test_files_of_other_programs_are_changed(checkout, tmp_path):
 def test_a_program_that_fails_or_is_another_is_told(changed, match, checkout, tmp_path):
     with pytest.raises(AssertionError, match=match):
         run(changed, checkout, tmp_path)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None
+    or not Path(sys.executable).with_name("mpiexec").exists(),
+    reason="MPI is not installed: pip install singa-rs[mpi]",
+)
+def test_a_program_of_mpi_runs_as_several_processes(checkout, tmp_path):
+    program = (
+        "from singa import opt\n"
+        "print('rank', opt.DistOpt(opt.SGD(lr=0.1)).global_rank, flush=True)\n"
+    )
+    (checkout / "examples" / "mine" / "program.py").write_text(program)
+    printed = run(Script("mine/program.py", ranks=2), checkout, tmp_path)
+    assert sorted(printed.splitlines()) == ["rank 0", "rank 1"]
+
+
+def test_a_process_that_fails_is_told_where_the_program_does_not_look(checkout, tmp_path):
+    program = "import multiprocessing\nmultiprocessing.Process(target=int, args=('x',)).start()\n"
+    (checkout / "examples" / "mine" / "program.py").write_text(program)
+    with pytest.raises(AssertionError, match="ValueError: invalid literal"):
+        run(Script("mine/program.py"), checkout, tmp_path)
 
 
 def test_a_program_that_is_missing_is_told(checkout, tmp_path):

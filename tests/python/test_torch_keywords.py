@@ -194,7 +194,7 @@ ELSE = {
     "nanmedian: got dim": lambda: X.nanmedian(dim=1),
     "gather: got dim.*take_along_dim": lambda: autograd.gather(X, dim=1, indices=X),
     "gradient: got dim.*want axis": lambda: autograd.gradient(X, dim=1),
-    "flatten: got start_dim.*want axis": lambda: X.flatten(start_dim=2),
+    "flatten: got start_dim.*want axis": lambda: autograd.flatten(X, start_dim=2),
     "gather: got index.*take_along_dim": lambda: autograd.gather(X, 1, index=X),
     "split: got split_size.*chunk": lambda: X.split(split_size=2),
     "split: got dim.*chunk": lambda: X.split(2, dim=0),

@@ -243,7 +243,7 @@ def test_non_numeric_operands_are_refused(value):
         lambda: autograd.unsqueeze(t, [value]),
         lambda: tensor.zeros([value]),
         lambda: opt.SGD(lr=value),
-        lambda: opt.Adam(beta_1=value),
+        lambda: opt.Adam(0.1, beta_1=value),
         lambda: layer.Dropout(value),
         lambda: layer.Linear(value),
     ):

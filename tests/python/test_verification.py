@@ -182,7 +182,9 @@ def test_user_code_never_runs_twice():
     Doubled.calls = 0
     steps(net, 4)
     assert Doubled.calls == 4
-    assert verified(net) == ["not compared: user code would run twice"]
+    assert verified(net) == [
+        "not compared: user code or exchanges between processes would run twice"
+    ]
     assert net.plan(from_numpy(X)).verification[1] == verified(net)[0]
 
 
@@ -215,8 +217,8 @@ def test_a_plan_states_the_extra_memory_of_the_first_run():
     x = from_numpy(X)
     plan = compiled().plan(x)
     more, said = plan.verification
-    states = sum(state.to_numpy().nbytes for state in compiled().get_states().values())
-    assert more >= 2 * states and f"{more:,} bytes more" in said  # parameters and momenta
+    largest = max(state.to_numpy().nbytes for state in compiled().get_states().values())
+    assert more >= 2 * largest and f"{more:,} bytes more" in said  # a parameter and its momentum
     assert said in plan.summary()
     for options in ({"verify": False}, {"exact": False}, {"check_finite": True}):
         more, said = compiled(**options).plan(x).verification

@@ -126,10 +126,12 @@ def test_a_profile_says_what_each_operation_takes(trained, tmp_path):
     for one, node in zip(profile, data["nodes"], strict=True):
         assert one.name == node["name"] and one.line == node["line"] and one.seconds >= 0
         assert (one.flops, one.bytes) == (node["flops"], node["bytes"])
+        assert 0 <= one.waiting <= one.seconds
     text = profile.summary(most=4)
     assert "matmul" in text and "recorded.py" in text and "more" in text.splitlines()[-1]
     made = json.loads(Page(page_of(graph, tmp_path)).scripts[0])
     assert made["profile"]["seconds"] == [one.seconds for one in profile]
+    assert sum(made["profile"]["waiting"]) == profile.waiting
 
 
 def test_a_profile_leaves_no_trace(trained):

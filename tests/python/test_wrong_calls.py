@@ -183,11 +183,13 @@ def test_models(compiled, tmp_path, monkeypatch):
 CLASSES = [name for name in opt.__all__ if inspect.isclass(getattr(opt, name))]
 SCHEDULES = {"ExponentialDecay": (0.1, 2.0, 0.5), "StepDecay": (0.1, 2), "LinearDecay": (0.1, 2)}
 SCHEDULES |= {"CosineDecay": (0.1, 2), "OneCycle": (0.1, 9), "Warmup": (2, 0.1)}
+SCHEDULES |= {"DistOpt": (opt.SGD(0.1),), "LocalSGD": (opt.SGD(0.1), 2)}
 
 
 @pytest.mark.parametrize("name", [name for name in opt.__all__ if name not in CLASSES])
 def test_functions_of_optimizers(name):
-    good = {"warmup": [just(2), just(0.1)]}.get(name, [lambda: [(T(), T())], just(1.0)])
+    wanted = {"warmup": [just(2), just(0.1)], "density": [just(2), just(0.1)]}
+    good = wanted.get(name, [lambda: [(T(), T())], just(1.0)])
     hold(getattr(opt, name), [name, "Warmup", "Constant"], good)
 
 

@@ -23,13 +23,21 @@ SINGA_RS_DEVICE=cpu python -m singa_rs.compat.singa train_cnn.py cnn mnist
 ```
 
 `SINGA_RS_DEVICE=cpu` has `create_cuda_gpu` and its kin answer the CPU; without it they raise, and
-any other value is refused. The networks of ONNX's zoo are replaced by small ones with the same
-inputs and results. Programs that print a tensor of one element with `'%f'` need a NumPy before
-2.4, as they do with SINGA.
+any other value is refused. Programs of several processes ([distributed.md](distributed.md)) run as
+two. Those that start processes themselves, for NCCL, need nothing else, as these exchange through
+shared memory; those of MPI are started by its launcher, which `pip install singa-rs[mpi]` installs:
+
+```sh
+SINGA_RS_DEVICE=cpu python -m singa_rs.compat.singa train_multiprocess.py cnn mnist -w 2
+SINGA_RS_DEVICE=cpu mpiexec -n 2 python -m singa_rs.compat.singa train_mpi.py cnn mnist -d half
+```
+
+The networks of ONNX's zoo are replaced by small ones with the same inputs and results. Programs
+that print a tensor of one element with `'%f'` need a NumPy before 2.4, as they do with SINGA.
 
 A few programs have to be changed: they are wrong themselves, or name what NumPy and Pillow
-no longer have. The table says what to change. Others are not run: distributed training is not part
-of this package yet, and nothing is downloaded.
+no longer have. The table says what to change. Others are not run: nothing is downloaded, and no
+other services are started.
 """
 
 

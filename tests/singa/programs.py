@@ -12,11 +12,28 @@ from script import Changes, Script
 
 TRAINING = r"Training loss = ([\d.]+)"
 LOST = r"training loss =\s+([\d.]+)"
-NCCL, MPI = "CUDA and NCCL", "CUDA and MPI"
 MNIST = "cnn mnist -m 5 -l 0.02"
+RANKS = 2
 FEW: Changes = {"batchsize = 10000": "batchsize = 64", "num_batches=5": "num_batches=1"}
 BRIEF: Changes = {"niters = 100": "niters = 2", "batch_size = 32": "batch_size = 2"}
+FIVE: Changes = {"niters = 100": "niters = 5"}
 SIX_EPOCHS: Changes = {"max_epoch = 10": "max_epoch = 6"}
+#: Of a ResNet-50, and pictures of 224 x 224.
+TWO_STEPS: Changes = {
+    **FEW,
+    "max_epoch = 5": "max_epoch = 1",
+    "batch_size = 32": "batch_size = 2",
+    "test_x.shape[0] // batch_size": "1",
+    "train_x.shape[0] // batch_size": "2",
+}
+MODEL: Changes = {
+    "from resnet import": "from model.resnet import",
+    "= model(tx)": "= model.forward(tx)",
+}
+NO_RESNET = (
+    "imports `resnet`, which is `model/resnet.py`, and calls the model with pictures alone, which "
+    "means a training step: `model.forward(tx)`"
+)
 FEW_ITERATIONS: Changes = {
     "    iterations = 1000000": "    iterations = 201",
     "    interval = 1000": "    interval = 50",
@@ -43,6 +60,28 @@ def _unlearned(path: str) -> Script:
     return _tables(path, mended=PLAIN, wrong=NOT_PLAIN)
 
 
+def _by_mpi(path: str, arguments: str, *data: str, **more: Any) -> Script:
+    """Training of which each rank prints, or only the first."""
+    packages = ("mpi4py", *more.pop("packages", ()))
+    return _training(path, arguments, *data, ranks=RANKS, packages=packages, **more)
+
+
+def _timed_resnet(path: str) -> Script:
+    """Steps of a ResNet-50 that are timed."""
+    return _by_mpi(
+        path,
+        "",
+        paths=("cnn",),
+        shorter={"niters = 100": "niters = 2", "batch_size = 32": "batch_size = 2"},
+        mended={**MODEL, "= resnet50()": "= resnet50(num_classes=1000)"},
+        wrong=f"it {NO_RESNET}; and draws labels from 1000 for a network of 10 classes: "
+        "`resnet50(num_classes=1000)`",
+        loss="",
+        prints="Throughput = ",
+        packages=("tqdm",),
+    )
+
+
 def _needing(what: str, *paths: str) -> list[Script]:
     return [Script(path, needs=what) for path in paths]
 
@@ -50,26 +89,16 @@ def _needing(what: str, *paths: str) -> list[Script]:
 CONVOLUTION = [
     _training("cnn/train_cnn.py", MNIST, "mnist", falls=0.7),
     Script("cnn/benchmark.py", shorter=BRIEF, prints="Throughput = ", packages=("tqdm",)),
-    *_needing(MPI, "cnn/train_mpi.py"),
-    *_needing(NCCL, "cnn/train_multiprocess.py"),
+    _by_mpi("cnn/train_mpi.py", MNIST, "mnist", falls=0.7),
+    _training("cnn/train_multiprocess.py", f"{MNIST} -w {RANKS}", "mnist", falls=0.7),
     _training("cnn/autograd/mnist_cnn.py", "", "mnist", falls=0.7, shorter=SIX_EPOCHS),
     Script(
         "cnn/autograd/resnet_cifar10.py",
         data=("cifar10",),
         paths=("cnn",),
-        shorter={
-            **FEW,
-            "max_epoch = 5": "max_epoch = 1",
-            "batch_size = 32": "batch_size = 2",
-            "test_x.shape[0] // batch_size": "1",
-            "train_x.shape[0] // batch_size": "2",
-        },
-        mended={
-            "from resnet import": "from model.resnet import",
-            "= model(tx)": "= model.forward(tx)",
-        },
-        wrong="it imports `resnet`, which is `model/resnet.py`, and calls the model with pictures "
-        "alone, which means a training step: `model.forward(tx)`",
+        shorter=TWO_STEPS,
+        mended=MODEL,
+        wrong=f"it {NO_RESNET}",
         prints="Evaluation accuracy",
     ),
     Script(
@@ -78,18 +107,24 @@ CONVOLUTION = [
         prints="2/2 [",
         packages=("tqdm",),
     ),
-    *_needing(
-        NCCL,
+    Script(
         "cnn/autograd/cifar10_multiprocess.py",
-        "cnn/autograd/mnist_multiprocess.py",
-        "cnn/autograd/sparsification_mnist.py",
+        str(RANKS),
+        ("cifar10",),
+        ("cnn",),
+        others={"cnn/autograd/resnet_cifar10.py": {**TWO_STEPS, **MODEL}},
+        wrong=f"`resnet_cifar10` {NO_RESNET}",
+        prints="Evaluation accuracy",
     ),
-    *_needing(MPI, "cnn/autograd/mnist_dist.py", "cnn/autograd/resnet_dist.py"),
+    _training("cnn/autograd/mnist_multiprocess.py", str(RANKS), "mnist"),
+    _training("cnn/autograd/sparsification_mnist.py", str(RANKS), "mnist"),
+    _by_mpi("cnn/autograd/mnist_dist.py", "", "mnist"),
+    _timed_resnet("cnn/autograd/resnet_dist.py"),
     Script(
         "cifar_distributed_cnn/train_cnn.py",
         "cnn mnist -m 1",
         ("mnist",),
-        shorter={"niters = 100": "niters = 5"},
+        shorter=FIVE,
         prints="Throughput = ",
     ),
     Script(
@@ -98,11 +133,27 @@ CONVOLUTION = [
         prints="Throughput = ",
         packages=("tqdm",),
     ),
-    *_needing(MPI, "cifar_distributed_cnn/train_mpi.py"),
-    *_needing(NCCL, "cifar_distributed_cnn/train_multiprocess.py"),
+    _by_mpi(
+        "cifar_distributed_cnn/train_mpi.py",
+        "cnn mnist -m 1 -d half",
+        "mnist",
+        others={"cifar_distributed_cnn/train_cnn.py": FIVE},
+        loss="",
+        prints="Throughput = ",
+    ),
+    Script(
+        "cifar_distributed_cnn/train_multiprocess.py",
+        f"cnn mnist -m 1 -d sparseThreshold -w {RANKS}",
+        ("mnist",),
+        others={"cifar_distributed_cnn/train_cnn.py": FIVE},
+        prints="Throughput = ",
+    ),
     _training("cnn_ms/train_cnn.py", MNIST, "mnist", falls=0.7),
-    *_needing(MPI, "cnn_ms/train_mpi.py"),
-    *_needing(NCCL, "cnn_ms/train_multiprocess.py", "cnn_ms/autograd/mnist_multiprocess.py"),
+    _by_mpi("cnn_ms/train_mpi.py", f"{MNIST} -d partialUpdate -g", "mnist", falls=0.7),
+    _training(
+        "cnn_ms/train_multiprocess.py", f"{MNIST} -d sparseTopK -w {RANKS}", "mnist", falls=0.7
+    ),
+    _training("cnn_ms/autograd/mnist_multiprocess.py", str(RANKS), "mnist"),
     _training("cnn_ms/autograd/mnist_cnn.py", "", "mnist", falls=0.7, shorter=SIX_EPOCHS),
     Script(
         "cnn_ms/train_ms_model.py",
@@ -117,8 +168,23 @@ CONVOLUTION = [
         cuda=False,
         prints="(5, 3, 299, 299)",
     ),
-    *_needing(MPI, "largedataset_cnn/train_mpi.py", "largedataset_cnn/autograd/mnist_dist.py"),
-    *_needing(NCCL, "largedataset_cnn/autograd/cifar10_multiprocess.py"),
+    _by_mpi(
+        "largedataset_cnn/train_mpi.py",
+        "cnn --epoch 6 --bs 4 --op sparseTopK --spars 0.5",
+        "folders",
+        falls=0.7,
+    ),
+    _by_mpi("largedataset_cnn/autograd/mnist_dist.py", "", "mnist"),
+    Script(
+        "largedataset_cnn/autograd/cifar10_multiprocess.py",
+        str(RANKS),
+        ("cifar10",),
+        ("cnn", "cnn/autograd"),
+        others={"cnn/autograd/resnet_cifar10.py": {**TWO_STEPS, **MODEL}},
+        wrong="it imports `resnet_cifar10`, which is that of `cnn/autograd`, and that one "
+        f"{NO_RESNET}",
+        prints="Evaluation accuracy",
+    ),
 ]
 
 OTHERS = [
@@ -212,7 +278,7 @@ OTHERS = [
         loss=LOST,
         cuda=False,
     ),
-    *_needing(MPI, "singa_peft/examples/autograd/resnet_dist.py"),
+    _timed_resnet("singa_peft/examples/autograd/resnet_dist.py"),
     *_needing(
         "a second program beside it, and tables of a bank",
         "hfl/src/client.py",

@@ -14,6 +14,8 @@ from script import Script
 
 #: A run may take so many seconds.
 LIMIT = 400
+#: What a process prints that fails. Programs that start processes do not look how these end.
+TRACEBACK = "Traceback (most recent call last)"
 #: What the scripts read from folders with these names is generated.
 FOLDERS = ("/tmp", "/Dataset")
 
@@ -76,7 +78,7 @@ def _printed(script: Script, copy: Path, data: Path) -> str:
         "SINGA_RS_DEVICE": "cpu" if script.cuda else "",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "singa_rs.compat.singa", *arguments],
+        [*_launcher(script), sys.executable, "-m", "singa_rs.compat.singa", *arguments],
         cwd=data,
         env={**os.environ, **given},
         input=script.typed,
@@ -86,5 +88,13 @@ def _printed(script: Script, copy: Path, data: Path) -> str:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    assert done.returncode == 0, f"{' '.join(arguments)}:\n{done.stdout[-4000:]}"
+    has_failed = done.returncode != 0 or TRACEBACK in done.stdout
+    assert not has_failed, f"{' '.join(arguments)}:\n{done.stdout[-4000:]}"
     return done.stdout
+
+
+def _launcher(script: Script) -> list[str]:
+    """How the processes of a program of MPI are started: by the launcher beside Python."""
+    if not script.ranks:
+        return []
+    return [str(Path(sys.executable).with_name("mpiexec")), "-n", str(script.ranks)]

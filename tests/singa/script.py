@@ -35,6 +35,8 @@ class Script(NamedTuple):
     falls: float = 0.9
     #: Whether it asks for a CUDA device.
     cuda: bool = True
+    #: As how many processes the launcher of MPI programs starts it; 0 without the launcher.
+    ranks: int = 0
     #: Packages that it imports and that are not needed otherwise.
     packages: tuple[str, ...] = ()
     #: Why it is not run.
@@ -49,6 +51,7 @@ class Script(NamedTuple):
         """How it runs here, in words."""
         if self.needs:
             return f"needs {self.needs}"
+        by = f", by `mpiexec -n {self.ranks}`" if self.ranks else ""
         if self.wrong:
-            return f"after a change: {self.wrong}"
-        return "unchanged, with `SINGA_RS_DEVICE=cpu`" if self.cuda else "unchanged"
+            return f"after a change{by}: {self.wrong}"
+        return f"unchanged, with `SINGA_RS_DEVICE=cpu`{by}" if self.cuda else f"unchanged{by}"

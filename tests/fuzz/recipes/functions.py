@@ -220,7 +220,7 @@ for _name, _args in {
     register((f"Tensor.{_name}",), f"{{x}}.{_name}({_args})", _line)
 for _form in (
     "average({x}, {axis})", "cov({flat})", "corrcoef(autograd.stack([{flat}, {flat} ** 2]))",
-    "trapezoid({x}, None, 0.5, {axis})", "gradient(autograd.stack([{x}, {x} * 2]), 1.0, 0)",
+    "trapezoid({x}, None, 0.5, {axis})", "gradient(autograd.stack([{x}, {x} * 2]), 1.0, axis=0)",
     "convolve({flat}, [0.5, 1.0], 'same')", "interp({x}, [-1.0, 0.0, 1.0], [0.0, 1.0, 0.5])",
     "vander({flat}[:3])",
 ):  # fmt: skip

@@ -23,7 +23,7 @@ _FORMS = {
     "eigvalsh": (_DEFINITE, "", ""),
     "pinv": (_ANY, "0.1", ""),
     "pinverse": (_ANY, "0.1", ""),
-    "matrix_rank": (_ANY, "0.1", ""),
+    "matrix_rank": (_ANY, "rcond=0.1", ""),
 }
 for _name, (_matrix, _args, _part) in _FORMS.items():
     _call = f"({_matrix}, {_args})" if _args else f"({_matrix})"

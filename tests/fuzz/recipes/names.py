@@ -186,7 +186,7 @@ for _name, _args in {
     "kthvalue": "1, {axis}, {b}",
     "aminmax": "{axis}",
     "dist": "0.5, 1",
-    "isin": "[0.0, 1.0], {b}",
+    "isin": "[0.0, 1.0], invert={b}",
     "digitize": "np.linspace(-1, 1, 5)",
     "histogram": "4, (-1, 1)",
     "ldexp": "-1",

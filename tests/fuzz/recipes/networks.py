@@ -92,7 +92,8 @@ def _of_rank(d: Draw, text: str, ranks: tuple[int, ...], smallest: int = 1) -> T
 
 
 _MORE = ["", "momentum=0.5", "eps=1e-3"]
-for _name, _ranks in {"BatchNorm1d": (2, 3), "BatchNorm3d": (2, 5)}.items():
+_BY_RANKS = {"BatchNorm1d": (2, 3), "BatchNorm3d": (2, 5), "SyncBatchNorm": (2, 3, 4, 5)}
+for _name, _ranks in _BY_RANKS.items():
     RECIPES[f"layer.{_name}"] = lambda d, n=_name, r=_ranks: _of_rank(
         d, f"layer.{n}({d.rng.choice(_MORE)})", r, 2
     )

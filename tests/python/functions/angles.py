@@ -182,7 +182,7 @@ EXACT = {
             tensor.logspace(-1, 2, 7, dtype="float64"), tensor.logspace(0, 3, 4, False, 2.0),
             tensor.geomspace(1, 1000, 7), tensor.geomspace(-8, -1, 4, dtype="float64"),
             tensor.tri(3, 5, 1), tensor.tri(4, k=-9, dtype="int8"), tensor.tri(0, 2),
-            tensor.tril_indices(3, 4, -1), tensor.triu_indices(4, k=1), tensor.triu_indices(0),
+            tensor.tril_indices(3, m=4, k=-1), tensor.triu_indices(4, k=1), tensor.triu_indices(0),
             tensor.empty((2, 3)), tensor.empty_like(plain(FEW, "int32")),
         ],
         lambda: [

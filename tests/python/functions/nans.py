@@ -146,7 +146,7 @@ for _few in (3, 40):
     for _invert in (False, True):
         table.add(
             f"isin-{_few}-{_invert}",
-            lambda x, v=_among, i=_invert: x.isin(plain(v, x.dtype), i),
+            lambda x, v=_among, i=_invert: x.isin(plain(v, x.dtype), invert=i),
             lambda x, v=_among, i=_invert: np.isin(x, v, invert=i),
             S,
             smooth=False,

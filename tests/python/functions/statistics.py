@@ -61,7 +61,10 @@ CASES = {
         lambda t: autograd.trapezoid(t, WEIGHTS, axis=1),
         lambda x: trapezoid(x, WEIGHTS, axis=1),
     ),
-    "gradient": (lambda t: autograd.gradient(t, 0.5, 1), lambda x: np.gradient(x, 0.5, axis=1)),
+    "gradient": (
+        lambda t: autograd.gradient(t, 0.5, axis=1),
+        lambda x: np.gradient(x, 0.5, axis=1),
+    ),
     "gradient-all": (lambda t: autograd.gradient(t), lambda x: np.gradient(x)),
     "interp": (lambda t: autograd.interp(t, XP, FP), lambda x: np.interp(x, XP, FP)),
     "interp-ends": (

@@ -1,0 +1,93 @@
+"""Exchanges over MPI, under its launcher: what ranks find is what they find over shared memory."""
+
+import importlib.util
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import dist_programs as programs
+import numpy as np
+import pytest
+from singa_rs import dist
+
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+TESTS = Path(__file__).parent
+#: Runs a function of `dist_programs` on each rank, and writes what it returns.
+RUN = """
+import pickle, sys
+import dist_programs
+from singa_rs import dist
+name, arguments, folder = sys.argv[1:]
+dist.init(timeout=20)
+made = getattr(dist_programs, name)(*eval(arguments))
+with open(f"{folder}/{dist.rank()}", "wb") as file:
+    pickle.dump(made, file)
+"""
+#: Rank 1 fails in the middle of a step, the others say what they heard.
+FAIL = """
+import sys
+import numpy as np
+from singa_rs import dist, tensor
+dist.init(timeout=20)
+t = tensor.from_numpy(np.ones(4, np.float32))
+dist.all_reduce(t)
+if dist.rank() == 1:
+    raise ValueError("boom")
+try:
+    dist.all_reduce(t)
+except dist.DistError as error:
+    print(f"heard: {error}", flush=True)
+"""
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
+    reason="MPI is not installed: pip install singa-rs[mpi]",
+)
+
+
+def launched(n, program, *arguments, options=()):
+    """The launcher's end, with what the ranks printed."""
+    python = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(TESTS)!r})\n{program}"]
+    command = [str(MPIEXEC), *options, "-n", str(n), *python, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def on_ranks(n, name, arguments, folder):
+    """What a function of `dist_programs` returns on each rank."""
+    done = launched(n, RUN, name, repr(arguments), folder)
+    assert done.returncode == 0, done.stderr
+    return [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(n)]
+
+
+def same(one, other):
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("reduced", ("sum", "float32", (300, 101))),
+        ("reduced", ("mean", "float64", (7, 5))),
+        ("reduced", ("max", "int32", (7, 5))),
+        ("over", ("float16", (90, 50), 1.0)),
+        ("over", ("sparse", (90, 50), 0.02)),
+        ("moved", ("float32",)),
+        ("overlapped", ()),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value)),
+)
+def test_the_bits_of_shared_memory(n, name, arguments, tmp_path):
+    want = dist.spawn(getattr(programs, name), n, arguments, timeout=30.0)
+    assert same(on_ranks(n, name, arguments, tmp_path), want)
+
+
+def test_a_rank_that_fails_is_named():
+    done = launched(3, FAIL, options=["-disable-auto-cleanup"])
+    heard = [line for line in done.stdout.splitlines() if line.startswith("heard:")]
+    assert len(heard) == 2, done.stdout + done.stderr
+    assert all("rank 1 failed: ValueError: boom" in line for line in heard)
+    assert done.returncode != 0

@@ -1,0 +1,178 @@
+"""What people try first: the programs of docs/from-pytorch.md run and are no longer than those of
+PyTorch beside them, and each name in its table exists."""
+
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import singa_rs
+from singa_rs.module import Checkpoints, Module
+from singa_rs.tensor import from_numpy
+
+PAGE = (Path(__file__).parents[2] / "docs/from-pytorch.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+THEIRS, OURS = BLOCKS[::2], BLOCKS[1::2]
+NAMES = ["resume", "head", "pictures", "custom"]
+
+
+def run(program, folder):
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def draw(folder):
+    """Pictures of two classes: brighter to the left, and to the right."""
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for name in ("left", "right"):
+        (folder / "pictures" / name).mkdir(parents=True)
+        for number in range(40):
+            pixels = rng.integers(0, 150, (20, 20, 3), np.uint8)
+            pixels[:, slice(10) if name == "left" else slice(10, 20)] += 100
+            image.fromarray(pixels).save(folder / "pictures" / name / f"{number}.png")
+
+
+def lines(program):
+    return len([one for one in program.splitlines() if one.strip()])
+
+
+def test_each_program_stands_beside_pytorchs():
+    assert len(THEIRS) == len(OURS) == len(NAMES)
+    for theirs, ours in zip(THEIRS, OURS, strict=True):
+        assert "import torch" in theirs and "torch" not in ours
+        assert lines(ours) <= lines(theirs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ours_runs(name, tmp_path):
+    if name == "pictures":
+        draw(tmp_path)
+    program = OURS[NAMES.index(name)]
+    said = run(program, tmp_path)
+    if name == "head":
+        assert "head.W" in said and "body" not in said.partition("head.W")[0]
+    if name == "resume":
+        steps = Checkpoints(tmp_path / "run").steps()
+        assert 5 < steps[-1] < 40
+        again = run(program, tmp_path)
+        assert Checkpoints(tmp_path / "run").steps() == steps and not again.startswith("epoch")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_theirs_runs(name, tmp_path):
+    program = THEIRS[NAMES.index(name)]
+    for package in ("torch", "torchvision"):
+        if f"from {package}" in program:
+            pytest.importorskip(package)
+    if name == "pictures":
+        draw(tmp_path)
+    run(program, tmp_path)
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+ROWS = re.findall(r"^\| (`.*?) \| (.*) \|$", PAGE.partition("## Names\n")[2], re.M)
+ROOTS = {"Tensor": singa_rs.Tensor, "Module": Module, "singa_rs": singa_rs}
+SPAN = re.compile(r"`([^`]+)`")
+
+
+def found(name):
+    """What a dotted name of the right-hand column means."""
+    root, *rest = name.split(".")
+    one = ROOTS.get(root) or importlib.import_module(f"singa_rs.{root}")
+    for part in rest:
+        one = getattr(one, part)
+    return one
+
+
+def dotted(span):
+    """The name at the beginning of a span of code, without its arguments."""
+    return re.match(r"[A-Za-z_][\w.]*", span)[0].rstrip(".")
+
+
+def test_the_table_is_long():
+    assert len(ROWS) >= 150 and len({left for left, _ in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize(("left", "right"), ROWS, ids=[left for left, _ in ROWS])
+def test_names_on_the_right_exist(left, right):
+    """A span of code that begins with a name of the package; at least one in each row."""
+    names = [dotted(span) for span in SPAN.findall(right) if re.match(r"(\w+\.)+\w+", span)]
+    names = [name for name in names if not name.startswith("optimizer.")]
+    assert names
+    for name in names:
+        found(name)
+
+
+RNG = np.random.default_rng(0)
+
+
+def of(*shape):
+    return from_numpy(RNG.normal(size=shape).astype(np.float32))
+
+
+#: What calls on the right are given, where it is not the usual.
+SPECIAL = {
+    "Tensor.permute": {"x": of(2, 3, 4)},
+    "Tensor.squeeze": {"x": of(1, 3)},
+    "Tensor.expand": {"x": of(1, 5)},
+    "autograd.bmm": {"a": of(2, 3, 4), "b": of(2, 4, 5)},
+    "autograd.clamp": {"a": -0.5, "b": 0.5},
+    "autograd.clip": {"a": -0.5, "b": 0.5},
+    "autograd.conv": {"x": of(2, 3, 8, 8), "w": of(4, 3, 3, 3)},
+    "autograd.scatter_add": {"i": np.zeros((4, 4), np.int64)},
+    "autograd.take_along_axis": {"i": np.zeros((4, 1), np.int64)},
+    "autograd.one_hot": {"y": from_numpy(np.int32([0, 3]))},
+    "autograd.softmax_cross_entropy": {"y": from_numpy(np.int32([0, 3, 1, 2]))},
+    "linalg.cholesky": {"x": from_numpy(np.eye(4, dtype=np.float32))},
+    "Tensor.item": {"x": of(1)},
+    "tensor.from_numpy": {"x": np.ones(3)},
+    "tensor.linspace": {"a": 0.0, "b": 1.0},
+}
+USUAL = {
+    "x": of(4, 4), "y": of(4, 4), "a": of(4, 4), "b": of(4, 4), "c": from_numpy(np.eye(4) > 0),
+    "m": from_numpy(np.eye(4) > 0), "k": 2, "n": 5, "d": 3, "v": 2.0, "i": np.arange(4),
+    "shape": (2, 3), "low": 0, "high": 4, "np": np,
+}  # fmt: skip
+CALLS = sorted(
+    {
+        span
+        for _, right in ROWS
+        for span in SPAN.findall(right)
+        if re.match(r"(Tensor|autograd|tensor|linalg|layer|opt)\.\w+\(", span)
+        and not re.match(r"opt.Optimizer|autograd.gradients|Tensor.backward", span)
+    }
+)
+
+
+@pytest.mark.parametrize("span", CALLS)
+def test_calls_on_the_right_are_understood(span):
+    """As they are written; what they compute is the matter of other tests."""
+    modules = ("autograd", "tensor", "linalg", "layer", "opt")
+    space = {name: importlib.import_module(f"singa_rs.{name}") for name in modules}
+    space |= USUAL | SPECIAL.get(dotted(span), {}) | {"xs": [USUAL["x"], USUAL["y"]]}
+    if dotted(span) in ("Tensor.copy_", "Tensor.copy_from", "Tensor.requires_grad_"):
+        space["x"] = of(4, 4)
+    assert eval(re.sub("^Tensor[.]", "x.", span), space) is not NotImplemented
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_names_of_pytorch_exist():
+    import torch
+    import torch.utils.data
+
+    for left, _ in ROWS:
+        for span in SPAN.findall(left):
+            if span.startswith("torch."):
+                name, one = dotted(span), torch
+                if "fsdp" in name:
+                    importlib.import_module("torch.distributed.fsdp")
+                for part in name.split(".")[1:]:
+                    one = getattr(one, part)

@@ -1,0 +1,226 @@
+"""Callbacks of `Module.fit`, and runs that go on to the bit."""
+
+import builtins
+import sys
+
+import numpy as np
+import pytest
+from fit_nets import CPU, HELD, Scripted, loader, made, states
+from singa_rs import autograd, layer, module, opt
+from singa_rs.errors import CheckpointError
+from singa_rs.module import callbacks
+
+# ---- callbacks -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "epochs"),
+    [
+        ({"monitor": "a_loss", "patience": 2}, [3, 2, 2, 2.5, 1], 4),
+        ({"monitor": "a_loss", "patience": 3, "min_delta": 0.5}, [3, 2.8, 2.4, 2.3, 2.2], 5),
+        ({"monitor": "acc", "mode": "max", "patience": 1}, [1, 2, 3, 2, 9], 4),
+        ({"monitor": "a_loss", "patience": 2}, [1, np.nan, np.nan, 0, 0], 3),
+        ({"monitor": "a_loss", "patience": 2}, [np.nan, np.nan, 0, 0, 0], 2),
+        ({"monitor": "a_loss", "patience": 3}, [1, 1, 1, 0, 0], 5),
+    ],
+)
+def test_early_stopping(options, values, epochs):
+    stopping = callbacks.EarlyStopping(**options)
+    net = made()
+    for _ in range(2):  # a second run begins anew
+        given = [Scripted(options["monitor"], values), stopping]
+        history = net.fit(loader(), 5, callbacks=given, progress=False)
+        assert len(history) == epochs
+        assert (history.stopped is not None) == (epochs < 5)
+    if history.stopped and stopping.best is not None:
+        assert f"without improvement over {options['monitor']}" in history.stopped
+
+
+def test_early_stopping_restores_the_best_epoch():
+    seen = []
+
+    class Copies(callbacks.Callback):
+        def on_epoch_end(self, run):
+            seen.append(states(run.model))
+
+    net = made()
+    stopping = callbacks.EarlyStopping("a_loss", 2, restore_best=True)
+    given = [Copies(), Scripted("a_loss", [3, 1, 2, 2, 2]), stopping]
+    net.fit(loader(), 5, callbacks=given, progress=False)
+    assert (stopping.best, stopping.best_epoch, len(seen)) == (1, 2, 4)
+    now = {name: one for name, one in states(net).items() if name[0] == "/"}
+    assert now.items() <= seen[1].items() and not now.items() <= seen[3].items()
+
+
+def test_a_plateau_lowers_the_learning_rate_without_a_new_recording():
+    net = made(optimizer=opt.SGD(opt.OnPlateau(0.1, factor=0.5, patience=0)))
+    given = [Scripted("val_loss", [3, 3, 2, 2]), callbacks.ObservePlateau()]
+    net.fit(loader(), 4, callbacks=given, progress=False)
+    assert net.optimizer.lr_value.item() == pytest.approx(0.025)
+    assert len(net.graphs) == 1
+    with pytest.raises(ValueError, match="no optimizer in the attributes of the model has"):
+        made().fit(loader(), callbacks=callbacks.ObservePlateau("loss"), progress=False)
+    with pytest.raises(ValueError, match="got figures loss, want 'val_loss' among them"):
+        net.fit(loader(), callbacks=callbacks.ObservePlateau(), progress=False)
+
+
+def test_the_order_of_calls():
+    told = []
+
+    class Tells(callbacks.Callback):
+        def __init__(self, name, is_last=False):
+            self.name, self.is_last = name, is_last
+
+        def on_begin(self, run):
+            told.append(f"{self.name} begin")
+
+        def on_epoch_begin(self, run):
+            told.append(f"{self.name} epoch {run.epoch}")
+
+        def on_batch_end(self, run):
+            assert float(run.figures["loss"].item()) > 0
+
+        def on_epoch_end(self, run):
+            told.append(f"{self.name} end {run.epoch} {len(run.history)}")
+
+        def on_end(self, run):
+            told.append(f"{self.name} over")
+
+    made().fit(loader(), callbacks=[Tells("save", True), Tells("look")], progress=False)
+    assert told == [
+        "save begin", "look begin", "look epoch 1", "save epoch 1", "look end 1 1", "save end 1 1",
+        "look over", "save over",
+    ]  # fmt: skip
+
+
+# ---- going on ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_a_run_goes_on_to_the_bit(tmp_path, compiles):
+    def run(epochs, folder):
+        net = made(compiles, optimizer=opt.Adam(opt.OnPlateau(0.02, 0.5, 0)))
+        stopping = callbacks.EarlyStopping(patience=50, restore_best=True)
+        given = [callbacks.Checkpoint(folder), stopping, callbacks.ObservePlateau("loss")]
+        history = net.fit(loader(), epochs, HELD, given, progress=False)
+        return net, stopping, history
+
+    whole, alone, history = run(6, tmp_path / "whole")
+    run(2, tmp_path / "parts")
+    run(3, tmp_path / "parts")
+    CPU.set_seed(99)
+    net, stopping, again = run(6, tmp_path / "parts")
+    assert again.rows == history.rows and len(history) == 6
+    assert states(net) == states(whole)
+    assert (stopping.best, stopping.best_epoch) == (alone.best, alone.best_epoch)
+    kept = module.Checkpoints(tmp_path / "parts")
+    assert kept.steps() == [4, 5, 6]
+    if compiles or stopping.best_epoch == 6:
+        assert run(6, tmp_path / "parts")[2].rows == history.rows  # nothing is left to do
+    else:
+        with pytest.raises(ValueError, match="cannot restore epoch .: Net has no parameters"):
+            run(6, tmp_path / "parts")
+    with pytest.raises(ValueError, match="got 5 epochs, but .*parts is of epoch 6"):
+        run(5, tmp_path / "parts")
+
+
+def test_a_run_that_was_stopped_stays_stopped(tmp_path):
+    def run(values):
+        net = made()
+        stopping = callbacks.EarlyStopping("a_loss", 2)
+        given = [Scripted("a_loss", values), stopping, callbacks.Checkpoint(tmp_path, every=9)]
+        return net.fit(loader(), 9, callbacks=given, progress=False)
+
+    assert len(run([1, 2, 3])) == 3  # and is saved, though 3 is no multiple of 9
+    again = run([])
+    assert len(again) == 3 and again.stopped.startswith("2 epochs without improvement")
+
+
+def test_the_best_epoch_stays(tmp_path):
+    best = callbacks.Checkpoint(tmp_path, keep=1, best=("a_loss", "min"))
+    given = [Scripted("a_loss", [3, 1, 2, 2, 2]), best]
+    made().fit(loader(), 5, callbacks=given, progress=False)
+    assert best.checkpoints.steps() == [2, 5] and best.checkpoints.best_step() == 2
+
+
+def test_what_is_outside_of_the_model_is_saved_if_named(tmp_path):
+    class Bare(module.Module):
+        def __init__(self, update):
+            super().__init__()
+            self.body, self.update = layer.Linear(3), [update.backward_and_update]
+
+        def forward(self, x):
+            return self.body(x)
+
+        def train_one_batch(self, x, y):
+            loss = autograd.softmax_cross_entropy(self.forward(x), y)
+            self.update[0](loss)
+            return loss
+
+    def run(epochs, folder, **options):
+        CPU.set_seed(1)
+        sgd = opt.SGD(0.1, momentum=0.9)
+        net = Bare(sgd)
+        keeps = callbacks.Checkpoint(folder, **({"state": {"sgd": sgd}} if not options else {}))
+        return net.fit(loader(), epochs, callbacks=keeps, progress=False).rows
+
+    with pytest.raises(ValueError, match="found no optimizer in the attributes of Bare"):
+        run(1, tmp_path / "none", state=None)
+    run(2, tmp_path / "parts")
+    assert run(4, tmp_path / "parts") == run(4, tmp_path / "whole")
+
+
+def test_a_checkpoint_of_other_callbacks_is_refused(tmp_path):
+    def run(*more):
+        given = [callbacks.Checkpoint(tmp_path), *more]
+        made().fit(loader(), 1, callbacks=given, progress=False)
+
+    run()
+    with pytest.raises(CheckpointError), pytest.warns(UserWarning, match="passed over"):
+        run(callbacks.EarlyStopping("loss"))
+
+
+# ---- TensorBoard ---------------------------------------------------------------------------------
+
+
+def test_tensorboard_says_how_to_install_it(monkeypatch, tmp_path):
+    found = builtins.__import__
+
+    def without(name, *more):
+        if name.partition(".")[0] == "tensorboard":
+            raise ModuleNotFoundError("No module named 'tensorboard'")
+        return found(name, *more)
+
+    monkeypatch.delitem(sys.modules, "singa_rs.module.events", raising=False)
+    monkeypatch.delattr(module, "events", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ModuleNotFoundError, match="TensorBoard: .*: pip install tensorboard"):
+        callbacks.TensorBoard(tmp_path)
+
+
+def test_tensorboard_reads_the_figures(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    board = callbacks.TensorBoard(tmp_path / "run")
+    history = made().fit(loader(), 3, HELD, board, progress=False)
+    (path,) = (tmp_path / "run").iterdir()
+    events = [one for one in EventFileLoader(str(path)).Load() if one.step]
+    assert [one.step for one in events] == [1, 2, 3]
+    for event, row in zip(events, history, strict=True):
+        read = {one.tag: one.tensor.float_val[0] for one in event.summary.value}
+        assert read == pytest.approx(row)
+
+
+def test_callbacks_check_their_arguments(tmp_path):
+    for wrong, message in (
+        (lambda: callbacks.EarlyStopping("val_accuracy"), "got no mode for 'val_accuracy'"),
+        (lambda: callbacks.EarlyStopping(patience=0), "EarlyStopping: patience"),
+        (lambda: callbacks.EarlyStopping(mode="most"), "EarlyStopping: mode: got 'most'"),
+        (lambda: callbacks.Checkpoint(tmp_path, every=0), "Checkpoint: every: got 0"),
+        (lambda: callbacks.Checkpoint(tmp_path, best=("loss", "low")), "best: got 'low'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    with pytest.raises(ValueError, match="got figures loss, want 'val_loss' among them"):
+        made().fit(loader(), callbacks=callbacks.EarlyStopping(), progress=False)
