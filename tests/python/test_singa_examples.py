@@ -85,9 +85,12 @@ def test_a_program_that_fails_or_is_another_is_told(changed, match, checkout, tm
     reason="MPI is not installed: pip install singa-rs[mpi]",
 )
 def test_a_program_of_mpi_runs_as_several_processes(checkout, tmp_path):
+    # One write a line, since lines of two processes mix.
     program = (
+        "import os\n"
         "from singa import opt\n"
-        "print('rank', opt.DistOpt(opt.SGD(lr=0.1)).global_rank, flush=True)\n"
+        "rank = opt.DistOpt(opt.SGD(lr=0.1)).global_rank\n"
+        "os.write(1, f'rank {rank}\\n'.encode())\n"
     )
     (checkout / "examples" / "mine" / "program.py").write_text(program)
     printed = run(Script("mine/program.py", ranks=2), checkout, tmp_path)

@@ -7,9 +7,14 @@ use rustc_hash::FxHashMap;
 
 use super::Executable;
 use crate::block::Block;
+use crate::device::heap;
 use crate::error::Result;
 use crate::graph::{Role, Stopped};
 use crate::ops::View;
+
+/// Before blocks of so many bytes are saved, the heap returns what it has free: kernels that ran
+/// before may have left gaps of several MiB, into which later ones do not fit.
+const LARGE: usize = 1 << 20;
 
 /// A block outside the arena that a run updates.
 pub(in crate::engine) struct Update {
@@ -29,6 +34,9 @@ struct Saved<'a> {
 
 impl<'a> Saved<'a> {
     fn save(&mut self, update: &'a Update) -> Result<()> {
+        if update.block.bytes() >= LARGE {
+            heap::release();
+        }
         let mut bytes = self.spare.pop().unwrap_or_default();
         update.block.save_to(&mut bytes)?;
         self.blocks.push((update, bytes));
