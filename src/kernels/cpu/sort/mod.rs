@@ -5,10 +5,13 @@
 mod keys;
 mod rows;
 
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::team;
 use crate::error::Result;
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
 use crate::kernels::cpu::space;
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
 use crate::kernels::{Io, Kernel, Width, kernel};
@@ -38,9 +41,11 @@ fn prepare<T: Ordered, E: Entry>(lines: Lines, Width(width): Width) -> Arc<dyn K
             let at = io.scratch::<u8>().wrapping_add(seat * bytes);
             // SAFETY: each seat has its own scratch memory.
             let [held, spare] = unsafe { space::arrays::<E, 2>(at, room) };
-            for at in lines.others.offsets(range) {
-                lines.row::<T, E>(io, at, held, spare);
-            }
+            let lines = &lines;
+            isa::run(
+                Isa::active(),
+                Part::<T, E> { lines, io, range, held, spare, of: PhantomData },
+            );
         })
     })
 }
@@ -69,14 +74,18 @@ impl Lines {
     }
 
     /// Sorts one row, which begins at these offsets.
+    #[inline(always)]
     fn row<T: Ordered, E: Entry>(&self, io: &Io, at: [isize; 3], held: &mut [E], spare: &mut [E]) {
         let [to_values, from_x, to_indices] = self.axis.strides;
         let from = io.input::<T>(0).wrapping_offset(at[1]);
         // SAFETY: the row has this many elements, and `place` is one of them.
         let element = |place: usize| unsafe { *from.offset(place as isize * from_x) };
-        let flip = if self.descending { u64::MAX } else { 0 };
-        let entry = |place: usize| E::new((element(place).key() ^ flip) & T::MASK, place);
-        let sorted = rows::first(self.length, self.axis.extent, entry, held, spare);
+        let sorted = if from_x == 1 {
+            // SAFETY: as above; written apart, as only this can be vectorised.
+            self.sorted(|place| unsafe { *from.add(place) }, held, spare)
+        } else {
+            self.sorted(element, held, spare)
+        };
         let values = io.output::<T>(0).wrapping_offset(at[0]);
         let indices = io.output::<i64>(1).wrapping_offset(at[2]);
         for (i, entry) in (0isize..).zip(sorted) {
@@ -86,6 +95,40 @@ impl Lines {
                 *values.offset(i * to_values) = element(place);
                 *indices.offset(i * to_indices) = place as i64;
             }
+        }
+    }
+
+    /// The entries of a row of these elements, in order.
+    #[inline(always)]
+    fn sorted<'a, T: Ordered, E: Entry>(
+        &self,
+        element: impl Fn(usize) -> T,
+        held: &'a mut [E],
+        spare: &'a mut [E],
+    ) -> &'a [E] {
+        let flip = if self.descending { u64::MAX } else { 0 };
+        let entry = |place: usize| E::new((element(place).key() ^ flip) & T::MASK, place);
+        rows::first(self.length, self.axis.extent, entry, held, spare)
+    }
+}
+
+/// The rows of one thread, and its arrays.
+struct Part<'a, T, E> {
+    lines: &'a Lines,
+    io: &'a Io<'a>,
+    range: Range<usize>,
+    held: &'a mut [E],
+    spare: &'a mut [E],
+    of: PhantomData<T>,
+}
+
+impl<T: Ordered, E: Entry> Body for Part<'_, T, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        for at in self.lines.others.offsets(self.range) {
+            self.lines.row::<T, E>(self.io, at, self.held, self.spare);
         }
     }
 }

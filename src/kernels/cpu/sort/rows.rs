@@ -9,11 +9,13 @@ const DIGIT: u32 = 11;
 /// The number of digits of the longest key.
 const DIGITS: usize = 6;
 /// At least this many entries are held before the least are selected from them.
-const FEW: usize = 128;
+const FEW: usize = 32;
+/// Entries are compared with a bound in groups, since the compiler vectorises that.
+const GROUP: usize = 32;
 
 /// The lengths of the two arrays that [`first`] needs for `count` of `length` entries.
 pub fn room<E: Entry>(length: usize, count: usize) -> [usize; 2] {
-    let held = if count == length { length } else { length.min((2 * count).max(FEW)) };
+    let held = if count == length { length } else { (2 * count).max(FEW) + GROUP };
     [held, if is_long(length, count) { held } else { 0 }]
 }
 
@@ -24,7 +26,7 @@ fn is_long(length: usize, count: usize) -> bool {
 }
 
 /// The `count` least of `length` entries, in order.
-#[inline]
+#[inline(always)]
 pub fn first<'a, E: Entry>(
     length: usize,
     count: usize,
@@ -47,22 +49,26 @@ pub fn first<'a, E: Entry>(
 
 /// Moves the `count` least of `length` entries to the front of `held`, in any order. Once `count`
 /// are known, only what is less than the greatest of them is looked at.
-#[inline]
+#[inline(always)]
 fn select<E: Entry>(length: usize, count: usize, entry: impl Fn(usize) -> E, held: &mut [E]) {
     if count == 0 {
         return;
     }
-    let (mut have, mut bound) = (0, None);
-    for place in 0..length {
-        let entry = entry(place);
-        if bound.is_some_and(|bound| entry >= bound) {
+    let (mut have, mut bound, mut group) = (0, E::new(u64::MAX, usize::MAX), [E::default(); GROUP]);
+    for start in (0..length).step_by(GROUP) {
+        let group = &mut group[..GROUP.min(length - start)];
+        group.iter_mut().enumerate().for_each(|(i, to)| *to = entry(start + i));
+        if !group.iter().fold(false, |any, entry| any | (*entry < bound)) {
             continue;
         }
-        held[have] = entry;
-        have += 1;
-        if have == held.len() {
-            bound = Some(*held.select_nth_unstable(count - 1).1);
+        if have + GROUP > held.len() {
+            bound = *held[..have].select_nth_unstable(count - 1).1;
             have = count;
+        }
+        for entry in group {
+            // Without a branch, which would be hard to predict.
+            held[have] = *entry;
+            have += usize::from(*entry < bound);
         }
     }
     if have > count {
