@@ -20,6 +20,9 @@ from singa_rs import autograd, device, tensor
 
 Call = Callable[[], object]
 
+#: Seconds of a turn that are not timed, and that are.
+SETTLING, TURN = 0.03, 0.05
+
 RNG = np.random.default_rng(0)
 #: Functions that take parameters of the last axis beside x.
 PARAMETERS = {"layer_norm": 2, "rms_norm": 1}
@@ -127,15 +130,19 @@ def backward(ours: Callable, theirs: Callable, arrays: list[np.ndarray]) -> list
 
 
 def seconds(call: Call) -> float:
-    """How long one call takes; short ones are averaged over several."""
-    start = time.perf_counter()
-    call()
-    first = time.perf_counter() - start
-    count = max(1, min(50, int(5e-3 / max(first, 1e-6))))
-    start = time.perf_counter()
-    for _ in range(count):
+    """How long one call takes, on average over a turn. Threads of the other library go on waiting
+    actively for a while, so a turn begins with calls that are not timed."""
+    repeat(call, SETTLING)
+    return repeat(call, TURN)
+
+
+def repeat(call: Call, least: float) -> float:
+    """Calls for so many seconds at least; the mean time."""
+    count, start = 0, time.perf_counter()
+    while (past := time.perf_counter() - start) < least:
         call()
-    return (time.perf_counter() - start) / count
+        count += 1
+    return past / count
 
 
 def main() -> None:
@@ -147,7 +154,6 @@ def main() -> None:
     torch.set_num_threads(2)
     print(f"{'':36} {'singa_rs':>12} {'PyTorch':>12}  ratio")
     for name, ours, theirs in pairs(given.only):
-        seconds(ours), seconds(theirs)
         rounds = [(seconds(ours), seconds(theirs)) for _ in range(given.rounds)]
         a, b = (statistics.median(side) for side in zip(*rounds, strict=True))
         ratio = statistics.median(x / y for x, y in rounds)
