@@ -84,5 +84,5 @@ class ResNet(module.Module):
         """Makes one step; returns the outputs and the loss before it."""
         out = self.forward(x)
         loss = self.loss(out, y)
-        self.optimizer.backward_and_update(loss)
+        self.optimizer(loss)
         return out, loss

@@ -26,7 +26,7 @@ class Trained(module.Module):
     def train_one_batch(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         out = self.forward(x)
         loss = self.loss(out, y)
-        self.optimizer.backward_and_update(loss)
+        self.optimizer(loss)
         return out, loss
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import autograd, record, tensor, viz
+from ..dist.forecast import forecast
 from ..errors import GraphError
 from ..layer.base import Layer
 from ..layer.calls import with_place
@@ -18,7 +19,7 @@ from ..layer.check import flag
 from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
-from .arguments import comparisons, every, finite_checks, is_parallel
+from .arguments import admit, comparisons, every, finite_checks, holds_array, is_parallel
 from .precision import LossScale, precision_of, short_type
 from .structure import GraphOf
 
@@ -225,17 +226,31 @@ class Graphed(Layer):
     def graph_mode(self, mode: bool) -> None:
         self._switch(mode)
 
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+    def plan(
+        self, *args: Any, ranks: int | None = None, network: str | None = None, **kwargs: Any
+    ) -> Plan:
         """Records a call with these arguments and plans its memory without running it; leaves the
         module as it is. Arguments may be Placeholders.
 
+        Args:
+            ranks: how many machines train together, each on a batch of these shapes. The plan then
+                has a `forecast` of the step, for each scheme of `DistOpt`; for that the step runs a
+                few times on zeros, which is undone, and its operations are timed.
+            network: the bandwidth and the latency between them, such as "100Gb, 5us".
+
         Raises:
             GraphError: the step reads a value.
+            TypeError, ValueError: one of `ranks` and `network` without the other, or out of range.
         """
+        if (ranks is None) != (network is None):
+            raise TypeError("plan: got one of ranks and network, want both or none")
         name = self._step()
         method = getattr(type(self), name)
         full = f"{type(self).__name__}.{name}"
-        return record.plan(full, options_of(self), method, self, self.training, args, kwargs)
+        made = record.plan(full, options_of(self), method, self, self.training, args, kwargs)
+        if ranks is not None:
+            made.forecast = forecast(made, self.get_states(), ranks, network)
+        return made
 
     def _step(self) -> str:
         """The name of the method that a call of the module calls."""
@@ -282,30 +297,6 @@ def graph_function(
     return None if record.is_recording() else graphs.of(function, module, name)
 
 
-def _is_numeric(value: Any) -> bool:
-    """Whether a value is an array for a device: not one of strings, which imported graphs take."""
-    return isinstance(value, np.ndarray) and value.dtype.kind not in "OUS"
-
-
-def _admit(value: Any, to: Any) -> Any:
-    """An argument with its NumPy arrays copied to the model's device."""
-    if _is_numeric(value):
-        return tensor.from_numpy(value, to)
-    if type(value) in (list, tuple):
-        return type(value)(_admit(one, to) for one in value)
-    if type(value) is dict:
-        return {key: _admit(one, to) for key, one in value.items()}
-    return value
-
-
-def _holds_array(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return any(map(_holds_array, value))
-    if type(value) is dict:
-        return any(map(_holds_array, value.values()))
-    return _is_numeric(value)
-
-
 def _note_inputs(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Notes shapes and dtypes of what `forward` takes, if these are tensors or arrays alone."""
     if not kwargs and all(isinstance(x, (Tensor, np.ndarray)) for x in args):
@@ -340,8 +331,8 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                 if self._has_mode and self.training is training and name == self._step():
                     self._graphs.fast_path = graphed.fast_path()
                 return made
-        if _holds_array(args) or _holds_array(kwargs):
-            args, kwargs = _admit(args, self.device), _admit(kwargs, self.device)
+        if holds_array(args) or holds_array(kwargs):
+            args, kwargs = admit(args, self.device), admit(kwargs, self.device)
         if now.running:
             return function(self, *args, **kwargs)
         with autograd._training_scope(training):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import autograd
 from ..layer.collect import below
 from ..metric import Running
-from .graphs import _admit
+from .arguments import admit
 from .history import Means, parts_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Validation:
         outputs = self._model(*batch[:-1])
         if self._loss is None:
             return outputs, {}
-        loss = self._loss(outputs, _admit(targets, self._model.device))
+        loss = self._loss(outputs, admit(targets, self._model.device))
         return outputs, parts_of("fit: loss", loss)[1]
 
     def _measure(self, outputs: Any, batch: Any) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .. import _core, viz
 from ..notices import preformatted
-from ..tensor import Placeholder
+from ..tensor import Placeholder, Tensor
 from .attempt import Call
 from .effects import Undo
 from .history import warn_user
@@ -18,6 +18,9 @@ from .snapshot import Snapshot
 from .tracing import Traced, trace, uncollected
 from .trees import replace
 from .verifier import fault_of
+
+if TYPE_CHECKING:
+    from ..dist.forecast import Forecast
 
 _T = TypeVar("_T")
 #: Accounts that are not memory of the step.
@@ -46,6 +49,8 @@ class Plan:
         #: Bytes of the arena, which holds all values that live only within the step, and the least
         #: that any arena for this order of operations needs.
         self.arena_bytes, self.lower_bound_bytes = graph.arena_bytes, graph.lower_bound_bytes
+        #: How the step would go on several machines, where that was asked for.
+        self.forecast: Forecast | None = None
 
     @property
     def peak_bytes(self) -> int:
@@ -84,6 +89,12 @@ class Plan:
         """The planned graph, for pictures of it; `names` are those of states by `block_id`."""
         return viz.Graph(self._graph, self.name, names)
 
+    def numbers(self, tensors: Iterable[Tensor]) -> dict[int, Tensor]:
+        """Those of the tensors that outlive the step, by the numbers of their blocks."""
+        captured = self._graph.captured()
+        known = ((captured.get(t.block_id), t) for t in tensors)
+        return {number: t for number, t in known if number is not None}
+
     def summary(self) -> str:
         """A table of bytes by account and their sum, then the arena, its budget and the first
         run."""
@@ -100,6 +111,8 @@ class Plan:
         amp = self._options.amp
         if amp is not None and not self._device.computes_in(amp):
             lines.append(f"amp: {amp.name} is converted to float32 here: slower than without amp")
+        if self.forecast is not None:
+            lines.append(self.forecast.summary())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,7 @@ from ..moments import Moments
 
 #: How many buckets may be on their way before the first of them is waited for: enough to overlap,
 #: and few, as each takes memory until its parameters are updated.
-WINDOW = 2
+WINDOW = 8
 #: What error feedback keeps of each parameter's gradient: the residual, and the velocity where
 #: momentum is corrected.
 RESIDUAL, VELOCITY = "residual", "velocity"
