@@ -24,6 +24,7 @@ from .state import LATE_STATE
 from .tracers import Tracers, is_itself
 from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
+from .unseen import Watching, may_answer_otherwise
 from .verifier import VerifiedGraph
 
 
@@ -135,19 +136,23 @@ def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
 class Attempt:
     """A recording of a call, with the attributes before and after."""
 
-    def __init__(self, call: Call, before: Snapshot, undo: Undo) -> None:
+    def __init__(
+        self, call: Call, before: Snapshot, undo: Undo, previous: Attempt | None = None
+    ) -> None:
         self.call, self.before = call, before
         #: The attributes in the memory of an argument, with its index and their distance from it.
         self.held = _held(call.tensors, before)
         tracers = Tracers((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
         run = self.tapping.around(partial(call.run, tracers.given))
-        with tracers:
+        with tracers, _watching(before, previous) as watching:
             self.traced: Traced = trace(call.device, tracers.tensors, run, undo, before.tensors)
         #: The attributes that the step sets on its arguments, by index of the argument.
         self.marks = tracers.marks(call.tensors)
         self.after = tracers.restore(call.look, call.root)
         self.changes = changes(before, self.after)
+        #: What the step does that the recording does not show.
+        self.unseen = watching.found(self.after)
         late = LATE_STATE if self.traced.recording.state_is_late else None
         self._obstacle = late or tracers.difference() or self.traced.results.obstacle
         #: The graph to run; None until `plan` or `take_graph_of`.
@@ -238,6 +243,8 @@ class Attempt:
             difference = "the taps that the step reaches"
         if difference is None and self.marks != later.marks:
             difference = "the attributes that the step sets on its arguments"
+        if difference is None:
+            difference = later.unseen.difference()
         if difference is not None:
             return difference
         found = effects(self.changes, later.changes, later.after)
@@ -247,6 +254,14 @@ class Attempt:
             if is_answered or path in spots and spots[path].block in captured:
                 return f"attribute {path}, which the step may read before replacing it"
         return found
+
+
+def _watching(before: Snapshot, previous: Attempt | None) -> Watching:
+    """A look at what a recording will not show. The first of a function is not looked at closely:
+    only a replay of it would leave that out."""
+    if previous is None:
+        return Watching(before, None, False)
+    return Watching(before, previous.unseen, may_answer_otherwise(before.functions))
 
 
 def _held(arguments: Sequence[Tensor], before: Snapshot) -> dict[str, tuple[int, int]]:

@@ -102,7 +102,7 @@ def outside(value: Any) -> Iterator[Read]:
 
 def _globals(function: FunctionType) -> Iterator[Read]:
     """The globals that a function reads, including those of the program's modules and classes."""
-    known, names, seen = function.__globals__, _names(function.__code__), set[int]()
+    known, names, seen = function.__globals__, names_of(function.__code__), set[int]()
     for name in names.of_globals:
         value = known.get(name, NOTHING)
         if _is_space(value):
@@ -193,7 +193,7 @@ class Names(NamedTuple):
 _known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
 
 
-def _names(code: CodeType) -> Names:
+def names_of(code: CodeType) -> Names:
     """The names in a piece of code, looked up once."""
     found = _known_names.get(code)
     if found is None:
@@ -201,7 +201,7 @@ def _names(code: CodeType) -> Names:
         of_globals = {step.argval for step in steps if step.opname in _GLOBAL}
         compared = _compared(steps) | ({"id"} & of_globals)
         own = (of_globals, code.co_names, _imported(steps), compared)
-        inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
+        inner = [names_of(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
         _known_names[code] = found
     return found
@@ -242,7 +242,7 @@ def asks_identity(function: Any) -> bool:
     if not is_program(known.get("__name__")):
         return False
     return any(
-        _may_be_tensor(known, *name.split(".")) for name in _names(function.__code__).compared
+        _may_be_tensor(known, *name.split(".")) for name in names_of(function.__code__).compared
     )
 
 

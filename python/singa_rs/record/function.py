@@ -69,6 +69,7 @@ class GraphFunction:
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
         self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
         self._unequal = self._fruitless = 0
+        self._has_warned = False
         self._lock = UserCodeLock(name)
         #: Whether a call is being recorded, by the thread that holds the lock.
         self._is_recording = False
@@ -209,7 +210,7 @@ class GraphFunction:
         previous = self._attempts.get(call.key)
         self._is_recording = True
         try:
-            attempt = Attempt(call, before, undo)
+            attempt = Attempt(call, before, undo, previous)
             changed = previous and previous.is_followed_by(before)
             verdict = previous.compare(attempt) if previous and not changed else None
             if isinstance(verdict, Effects):
@@ -237,6 +238,8 @@ class GraphFunction:
         call, obstacle = attempt.call, attempt.obstacle()
         try:
             self._count(verdict, obstacle, reason)
+            if isinstance(verdict, Effects):
+                self._warn_of(attempt.unseen.warning())
             if obstacle is not None:
                 self.history.note(call, reason, f"discarded: {obstacle}")
                 undo()
@@ -273,6 +276,13 @@ class GraphFunction:
             if self._fruitless >= MOST_FRUITLESS:
                 count = f"{MOST_FRUITLESS} recordings in a row"
                 self._stay_eager(f"{count} were never replayed; reason of the last one: {reason}")
+
+    def _warn_of(self, unseen: str | None) -> None:
+        """Warns, once, of what replays do not do. If that is raised as an error, the call has had
+        no effect."""
+        if unseen is not None and not self._has_warned:
+            self._has_warned = True
+            warn_user(f"{self.name}: {unseen}")
 
     def _settle(
         self, attempt: Attempt, verdict: Effects | str | None, previous: Attempt | None, reason: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from .free_variables import (
 from .memory import Memory, Spot, memory
 from .places import NOTHING, attributes_of
 from .trees import OF_TENSORS, given_name
+from .unseen import is_generator
 
 #: Of a longer list, tuple or dictionary only the length is compared, of a larger array only the
 #: identity and layout. No more user-defined objects than this are inspected.
@@ -94,6 +95,9 @@ class Snapshot:
         self.places: list[tuple[Any, Any, Any]] = []
         #: Places that are compared but never restored.
         self.fixtures: list[tuple[Any, Any, Any]] = []
+        #: Generators of random numbers by path, and the functions of the program.
+        self.generators: dict[str, Any] = {}
+        self.functions: list[FunctionType] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._lengths: list[tuple[Any, int]] = []
         #: The path at which each inspected object was found first.
@@ -248,6 +252,10 @@ class Snapshot:
                 self._classes(value)
             elif id(value) not in self._seen:
                 self._seen[id(value)] = path
+                if is_generator(value):
+                    self.generators[path] = value
+                elif kind is FunctionType:
+                    self.functions.append(value)
                 self._object(path, value)
 
     def _is_first(self, path: str, owner: Any, key: Any, value: Any) -> bool:

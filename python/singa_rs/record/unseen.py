@@ -1,0 +1,240 @@
+"""What a step does that its recording does not show, so that replays do not do it: it draws from
+generators of random numbers that are not this package's, reads the clock, changes globals."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import BuiltinFunctionType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .free_variables import is_program, names_of
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
+
+_KINDS = (random.Random, np.random.Generator, np.random.RandomState)
+#: Functions that answer something else each time, by the module that programs know them from.
+_SOURCES: dict[str, frozenset[str]] = {
+    "time": frozenset(
+        f"{clock}{unit}"
+        for clock in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+        for unit in ("", "_ns")
+    ),
+    "datetime": frozenset({"now", "today", "utcnow"}),
+    "os": frozenset({"urandom"}),
+    "secrets": frozenset({"choice", "randbelow", "randbits", "token_bytes", "token_hex"}),
+    "uuid": frozenset({"uuid1", "uuid4"}),
+}
+#: The same, as Python's interpreter names what it calls.
+_CALLED = frozenset(
+    {f"time.{name}" for name in _SOURCES["time"]}
+    | {f"datetime.{name}" for name in _SOURCES["datetime"]}
+    | {"date.today", "posix.urandom"}
+)
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value is a generator of random numbers, of Python's or NumPy's."""
+    return isinstance(value, _KINDS)
+
+
+class Generators:
+    """The positions of generators at one moment: of those that a program holds, by path, and of
+    those that libraries share."""
+
+    def __init__(self, held: Mapping[str, Any]) -> None:
+        self._of = {f"{path} ({type(one).__name__})": one for path, one in held.items()}
+        self._of.update(_shared())
+        self._before = {name: _position(one) for name, one in self._of.items()}
+
+    def moved(self) -> list[str]:
+        """The names of those that have moved since, or since the last call."""
+        found = []
+        for name, one in self._of.items():
+            now = _position(one)
+            if now != self._before[name]:
+                self._before[name] = now
+                found.append(name)
+        return found
+
+
+def _shared() -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "Python's random": random.getstate.__self__,
+        "NumPy's numpy.random": np.random.get_state.__self__,
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_rng_state"):
+        found["PyTorch's torch.random"] = lambda: torch.get_rng_state().numpy().tobytes()
+    return found
+
+
+def _position(generator: Any) -> Hashable:
+    if isinstance(generator, np.random.Generator):
+        return _frozen(generator.bit_generator.state)
+    if isinstance(generator, np.random.RandomState):
+        return _frozen(generator.get_state(legacy=False))
+    if isinstance(generator, random.SystemRandom):
+        return None
+    return generator.getstate() if isinstance(generator, random.Random) else generator()
+
+
+def _frozen(state: Any) -> Hashable:
+    if isinstance(state, Mapping):
+        return tuple((key, _frozen(value)) for key, value in state.items())
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
+def may_answer_otherwise(functions: Iterable[FunctionType]) -> bool:
+    """Whether functions of the program name one that answers something else each time."""
+    return any(map(_names_source, functions))
+
+
+def _names_source(function: FunctionType) -> bool:
+    known, names = function.__globals__, names_of(function.__code__)
+    if not is_program(known.get("__name__")):
+        return False
+    for name in names.of_globals:
+        value = known.get(name)
+        module = getattr(value, "__module__", None) or getattr(value, "__name__", None)
+        sources = _SOURCES.get(module) if isinstance(module, str) else None
+        if sources and (
+            getattr(value, "__name__", None) in sources or sources & names.of_attributes
+        ):
+            return True
+    return any(_SOURCES.get(name, frozenset()) & names.of_attributes for name in names.of_modules)
+
+
+class Lines:
+    """A context that finds the lines of the program which draw from generators, or call what
+    answers something else each time. Under a debugger or a profiler it finds none."""
+
+    def __init__(self, generators: Generators, finds_draws: bool, finds_calls: bool) -> None:
+        self._generators = generators
+        self._traces = finds_draws and sys.gettrace() is None
+        self._profiles = finds_calls and sys.getprofile() is None
+        self._last: str | None = None
+        #: By generator and by function: the line.
+        self.draws: dict[str, str] = {}
+        self.calls: dict[str, str] = {}
+
+    def __enter__(self) -> Lines:
+        if self._traces:
+            sys.settrace(self._entered)
+        if self._profiles:
+            sys.setprofile(self._called)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._traces:
+            sys.settrace(None)
+        if self._profiles:
+            sys.setprofile(None)
+
+    def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
+        return self._line if is_program(frame.f_globals.get("__name__")) else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+        for name in self._generators.moved():
+            self.draws.setdefault(name, self._last or _place(frame))
+        outer = frame.f_back if event == "return" else frame
+        if outer is not None and is_program(outer.f_globals.get("__name__")):
+            self._last = _place(outer)
+        return self._line
+
+    def _called(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event != "c_call" or not isinstance(arg, BuiltinFunctionType):
+            return
+        name = arg.__qualname__ if "." in arg.__qualname__ else f"{arg.__module__}.{arg.__name__}"
+        if name in _CALLED:
+            found = _program(frame)
+            if found is not None:
+                self.calls.setdefault(name.replace("posix", "os"), _place(found))
+
+
+def _program(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the program."""
+    while frame is not None and not is_program(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    return frame
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def globals_set(before: Snapshot, after: Snapshot) -> list[str]:
+    """The globals, and what else lies outside of the model, that a step sets to another plain value
+    or makes longer or shorter."""
+    names = []
+    for path in sorted(before.outside & after.outside):
+        old, new = before.items[path].value, after.items[path].value
+        if old != new and type(old) is tuple and not any(path.startswith(f"{n}.") for n in names):
+            names.append(path)
+    return names
+
+
+class Unseen(NamedTuple):
+    """What a recording found."""
+
+    #: Generators and functions, each with the line where that is known; globals.
+    draws: list[str]
+    calls: list[str]
+    sets: list[str]
+
+    def warning(self) -> str | None:
+        """What replays do not do, as text."""
+        lines = []
+        if self.calls:
+            lines.append(f"call {_listed(self.calls)}")
+        if self.sets:
+            lines.append(f"set {_listed(self.sets)}")
+        if not lines:
+            return None
+        return (
+            f"replays do not {' or '.join(lines)}, as the step does; what depends on that stays as "
+            "recorded. Do it outside of the step, keep it in attributes of the model, or compile "
+            "with use_graph=False"
+        )
+
+    def difference(self) -> str | None:
+        """What makes no two steps the same, as text."""
+        if not self.draws:
+            return None
+        return (
+            f"the numbers that it draws from {_listed(self.draws)}, which a replay would not draw"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+class Watching:
+    """A context around a recording."""
+
+    def __init__(self, before: Snapshot, previous: Unseen | None, suspects_calls: bool) -> None:
+        """`previous` is what the recording before found; lines are looked for if that was more than
+        nothing."""
+        self._before, self._generators = before, Generators(before.generators)
+        finds_draws = previous is not None and bool(previous.draws)
+        self._lines = Lines(self._generators, finds_draws, suspects_calls)
+
+    def __enter__(self) -> Watching:
+        self._lines.__enter__()
+        return self
+
+    def __exit__(self, *given: object) -> None:
+        self._lines.__exit__(*given)
+
+    def found(self, after: Snapshot) -> Unseen:
+        """What the recording did."""
+        draws, calls = self._lines.draws, self._lines.calls
+        names = dict.fromkeys([*draws, *self._generators.moved()])
+        shown = [f"{name} at {draws[name]}" if name in draws else name for name in names]
+        called = [f"{name} at {place}" for name, place in calls.items()]
+        return Unseen(shown, called, globals_set(self._before, after))
