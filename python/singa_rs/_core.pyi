@@ -436,6 +436,7 @@ class Shortcut:
         requires_grad: Sequence[bool],
         attributes: frozenset[str],
         known: frozenset[int] | None,
+        seconds: float | None,
     ) -> Shortcut: ...
     def call(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None: ...
 

@@ -1,17 +1,20 @@
 """What a step does that no recording shows: numbers of other generators, the clock, globals."""
 
 import datetime
+import gc
 import os
 import random
 import sys
 import time
 import uuid
 import warnings
+import weakref
 from time import perf_counter
 
 import numpy as np
 import pytest
 from singa_rs import autograd, layer, module, opt, tensor
+from singa_rs.record import entry
 
 X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
 Y = np.zeros((8, 4), np.float32)
@@ -214,6 +217,84 @@ def test_a_warning_as_an_error_leaves_the_step_undone():
             net.train_one_batch(x, y)
     assert before == {name: tensor.to_numpy(t).tobytes() for name, t in net.get_params().items()}
     net.train_one_batch(x, y)
+
+
+class Rare(Net):
+    """Does something else in every fifth step."""
+
+    def __init__(self):
+        super().__init__(lambda net: None)
+        self.count = 0
+
+    def forward(self, x):
+        self.count += 1
+        y = self.linear(x)
+        return y * 2 if self.count % 5 == 0 else y
+
+
+def timed(monkeypatch, seconds):
+    """Has graphs be compared with new recordings after so many seconds."""
+    monkeypatch.setattr(entry, "_LEAST", seconds)
+    monkeypatch.setattr(entry, "_PART", 1e9)
+
+
+def test_what_shows_late_is_found_by_the_seldom_check(monkeypatch):
+    timed(monkeypatch, 0.0)
+    x, y = tensor.from_numpy(X), tensor.from_numpy(Y)
+    net = Rare()
+    net.compile([x], is_train=True)
+    with pytest.warns(RuntimeWarning, match="was recorded again after [0-9]+ replays") as shown:
+        for _ in range(12):
+            net.train_one_batch(x, y)
+    late = str(shown[0].message)
+    assert "the recordings differ: operation" in late and f"at {__file__}:" in late
+    assert "replays since the last recording may have left that out" in late
+
+
+def test_it_is_seldom_and_can_be_switched_off(monkeypatch):
+    for seconds, every, wants in ((1e6, None, False), (0.0, None, True), (0.0, False, False)):
+        timed(monkeypatch, seconds)
+        x, y = tensor.from_numpy(X), tensor.from_numpy(Y)
+        net = Net(lambda net: None)
+        net.compile([x], is_train=True, check_every=every)
+        for _ in range(200):
+            net.train_one_batch(x, y)
+        assert ("check_every=seldom" in net.explain()) is wants
+        assert len(net.graphs) == 1
+
+
+def test_the_fast_path_ends_when_a_check_is_due(monkeypatch):
+    timed(monkeypatch, 0.2)
+    x = tensor.from_numpy(X)
+    net = Net(lambda net: None)
+    net.compile([x], is_train=False)
+    until = time.perf_counter() + 20
+    while "check_every=seldom" not in net.explain() and time.perf_counter() < until:
+        net(x)
+    assert "check_every=seldom" in net.explain()
+    assert len(net.graphs) == 1
+
+
+def test_what_is_kept_for_the_check_keeps_no_tensors():
+    class Keeping(Net):
+        def train_one_batch(self, x, y):
+            loss = super().train_one_batch(x, y)
+            self.held = x + 1
+            return loss
+
+    x, y = tensor.from_numpy(X), tensor.from_numpy(Y)
+    net = Keeping(lambda net: None)
+    net.held = None
+    net.compile([x], is_train=True)
+    net.train_one_batch(x, y)
+    first = weakref.ref(net.held)
+    for _ in range(3):
+        net.train_one_batch(x, y)
+    net.held = None
+    gc.collect()
+    net.train_one_batch(x, y)
+    gc.collect()
+    assert first() is None or first() is net.held
 
 
 def test_a_debugger_stays():

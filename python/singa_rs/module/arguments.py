@@ -28,15 +28,17 @@ def is_parallel(graph_alg: Any, sequential: Any) -> bool:
 
 
 def every(value: Any) -> int | None:
-    """`check_every`: None or a number of replays.
+    """`check_every`: None, or a number of replays, which is 0 for False.
 
     Raises:
         ValueError: anything else.
     """
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"compile: got check_every={value!r}, want an integer from 1")
+    if value is False:
+        return 0
+    if value is True or not isinstance(value, int) or value < 1:
+        raise ValueError(f"compile: got check_every={value!r}, want an integer from 1, or False")
     return value
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Graphed(Layer):
         memory_budget: int | float | str | None = None,
         exact: bool = True,
         amp: Any = None,
-        check_every: int | None = None,
+        check_every: int | Literal[False] | None = None,
         check_finite: bool = False,
         verify: bool | int = True,
         debug: bool = False,
@@ -101,10 +101,11 @@ class Graphed(Layer):
         the same, calls like them are replayed without Python. The key of a recording is what it
         depends on: the arguments' shapes, dtypes, strides and flags, other arguments, the mode,
         and the numbers, strings and tensors in the attributes of the module, its layers and its
-        optimizers. Changes of these are noticed. A condition on anything else (a global, the
-        clock, a random number from NumPy) is noticed if it takes effect within the first
-        recordings; later only with `check_every`. A function whose recordings keep differing runs
-        eagerly, with one RuntimeWarning. `explain()` reports all of this.
+        optimizers. Changes of these are noticed. A condition on anything else (a file, a counter)
+        is noticed if it takes effect within the first recordings, and later when a call happens to
+        be recorded again (`check_every`). A function whose recordings keep differing, or that draws
+        from other generators than the device's, runs eagerly, with one RuntimeWarning. `explain()`
+        reports all of this.
 
         Args:
             inputs: a tensor or Placeholder for each argument of `forward`.
@@ -138,7 +139,8 @@ class Graphed(Layer):
                 is not finite. A processor without arithmetic in the type computes in float32 and
                 rounds: the results are those of one that has it, but it takes longer than without
                 `amp`, as `plan` says.
-            check_every: the number of replays after which a call is recorded again and compared.
+            check_every: the number of replays after which a call is recorded again and compared;
+                by default at most every 30 seconds and for a thousandth of the time; False, never.
             check_finite: every result is checked, and a step that makes a NaN or an infinity
                 raises FloatingPointError, which names the first operation that did, its line,
                 and describes its inputs and outputs. Operations run as they were recorded.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,8 @@ class Attempt:
     def __init__(
         self, call: Call, before: Snapshot, undo: Undo, previous: Attempt | None = None
     ) -> None:
+        #: When it began, by `perf_counter`.
+        self.started = perf_counter()
         self.call, self.before = call, before
         #: The attributes in the memory of an argument, with its index and their distance from it.
         self.held = _held(call.tensors, before)
@@ -217,6 +220,14 @@ class Attempt:
             if path not in ours or path not in theirs or ours[path].value != theirs[path].value
         )
         return frozenset(differ)
+
+    def let_go(self) -> None:
+        """Forgets all that a comparison with a later recording does not need, so that it keeps no
+        memory."""
+        self.call.let_go()
+        self.call.root = None  # the model keeps the attempt, which must not keep the model alive
+        self.before.let_go()
+        self.after.let_go()
 
     def run(self) -> list[Tensor]:
         """Runs the graph once on the call's arguments."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,16 @@ from .snapshot import Item, Snapshot, is_container
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
 
+#: Recordings that are made only to compare them take this part of the time at most, and are at
+#: least so many seconds apart.
+_PART, _LEAST = 1e-3, 30.0
+
+
+def seldom(cost: float) -> float:
+    """How many seconds to replay a graph before it is compared with a new recording, for the
+    seconds that this takes."""
+    return max(cost / _PART, _LEAST)
+
 
 class Entry:
     """A graph and its guards: everything that a call must match for the graph to be replayed."""
@@ -25,6 +36,8 @@ class Entry:
         self, attempt: Attempt, effects: Effects, undecided: frozenset[str] = frozenset()
     ) -> None:
         call, self.verified, self.effects = attempt.call, attempt.verified, effects
+        #: When it is to be compared with a new recording, by `perf_counter`.
+        self.due = attempt.started + seldom(perf_counter() - attempt.started)
         self.function, self.training, self.paused = call.function, call.training, call.paused
         self.signature, self.requires_grad = call.signature, call.requires_grad
         self.device, self.results = call.device, attempt.traced.results

@@ -20,13 +20,15 @@ class FastPath:
     """Replays a graph for calls whose arguments are just tensors in order, as long as nothing has
     changed that the slow path would check: what `changes` counts, the mode, the arguments."""
 
-    def __init__(self, entry: Entry, snapshot: Snapshot, count: int) -> None:
+    def __init__(self, entry: Entry, snapshot: Snapshot, count: int, seconds: float | None) -> None:
+        """`seconds`: for how long, about."""
         self.function, self.training = entry.function, entry.training
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
         known = snapshot.known
-        check = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY, known)
+        graph, watch = entry.graph, snapshot.watch
+        check = _core.Shortcut(graph, watch, count, flags, ORDINARY, known, seconds)
         self._call = check.call
         self._is_row = _is_row(entry.results)
 

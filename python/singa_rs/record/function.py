@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -32,6 +33,13 @@ MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
 _Ready = tuple[Entry, Snapshot, int]
 
 
+def _late(replayed: Entry, difference: str) -> str:
+    return (
+        f"was recorded again after {replayed.runs} replays, and the recordings differ: "
+        f"{difference}; replays since the last recording may have left that out"
+    )
+
+
 class _Made(NamedTuple):
     """The result of a call that was recorded and run."""
 
@@ -57,8 +65,8 @@ class GraphFunction:
     recording is run. Once two recordings in a row are the same stream of operations, the graph
     replays calls that have the same key: the arguments' structure, shapes, strides, dtypes,
     requires_grad and shared memory, arguments that are not tensors, the mode, and the scalars and
-    tensors in the attributes of the model. With `check_every`, a call is recorded again and
-    compared after every so many replays.
+    tensors in the attributes of the model. A call is recorded again and compared after every
+    `check_every` replays; by default seldom, by time; never if that is 0.
     """
 
     def __init__(self, name: str, options: Options) -> None:
@@ -69,7 +77,8 @@ class GraphFunction:
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
         self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
         self._unequal = self._fruitless = 0
-        self._has_warned = False
+        #: What has been warned of.
+        self._warned: set[str] = set()
         self._lock = UserCodeLock(name)
         #: Whether a call is being recorded, by the thread that holds the lock.
         self._is_recording = False
@@ -111,9 +120,10 @@ class GraphFunction:
     def fast_path(self) -> FastPath | None:
         """The fast path for calls like the last one, if a replay only has to run the graph."""
         ready = self._ready
-        if ready is None or profile.level or self.check_every is not None or not ready[0].is_simple:
+        if ready is None or profile.level or self.check_every or not ready[0].is_simple:
             return None
-        return FastPath(*ready)
+        seconds = ready[0].due - perf_counter() if self.check_every is None else None
+        return FastPath(*ready, seconds)
 
     def explain(self) -> str:
         """The function's graphs, keys and recordings, as text."""
@@ -171,13 +181,15 @@ class GraphFunction:
             found = entry.mismatch(now, call.root) or entry.misfit(call.tensors, now.tensors)
             if found is None:
                 self._entries.move_to_end(call.key)
-                return entry, f"check_every={self.check_every}"
+                return entry, f"check_every={self.check_every or 'seldom'}"
             reason = reason or found
         return None, reason or self.history.what_is_new(call, call.key in self._attempts)
 
     def _is_due(self, entry: Entry) -> bool:
         """Whether a graph is to be compared with a new recording."""
-        return self.check_every is not None and entry.runs + 1 >= self.check_every
+        if self.check_every is None:
+            return perf_counter() >= entry.due
+        return self.check_every > 0 and entry.runs + 1 >= self.check_every
 
     def _replay(self, ready: _Ready, tensors: Any, root: Any) -> Any:
         entry, snapshot, count = ready
@@ -239,7 +251,9 @@ class GraphFunction:
         try:
             self._count(verdict, obstacle, reason)
             if isinstance(verdict, Effects):
-                self._warn_of(attempt.unseen.warning())
+                self._warn_of("unseen", attempt.unseen.warning())
+            elif due is not None and verdict is not None:
+                self._warn_of("late", _late(due, verdict))
             if obstacle is not None:
                 self.history.note(call, reason, f"discarded: {obstacle}")
                 undo()
@@ -255,7 +269,6 @@ class GraphFunction:
         if due is not None and due in self._entries.get(call.key, ()):
             self._entries[call.key].remove(due)
         self._settle(attempt, verdict, previous, reason)
-        call.root = None  # the model keeps the attempt, which must not keep the model alive
         if attempt.fault is not None:
             warn_user(f"{self.name}: {attempt.fault}")
         return _Made(result)
@@ -277,12 +290,12 @@ class GraphFunction:
                 count = f"{MOST_FRUITLESS} recordings in a row"
                 self._stay_eager(f"{count} were never replayed; reason of the last one: {reason}")
 
-    def _warn_of(self, unseen: str | None) -> None:
-        """Warns, once, of what replays do not do. If that is raised as an error, the call has had
-        no effect."""
-        if unseen is not None and not self._has_warned:
-            self._has_warned = True
-            warn_user(f"{self.name}: {unseen}")
+    def _warn_of(self, kind: str, what: str | None) -> None:
+        """Warns, once for a kind, of what replays do not do. If that is raised as an error, the
+        call has had no effect."""
+        if what is not None and kind not in self._warned:
+            self._warned.add(kind)
+            warn_user(f"{self.name}: {what}")
 
     def _settle(
         self, attempt: Attempt, verdict: Effects | str | None, previous: Attempt | None, reason: str
@@ -304,14 +317,14 @@ class GraphFunction:
             if isinstance(verdict, Effects):
                 self._keep(attempt, verdict, previous.undecided(attempt))
         self.forms[attempt.call.training] = form_of(attempt.call)
-        attempt.call.let_go()
+        attempt.let_go()
         self._limit()
 
     def _keep(self, attempt: Attempt, effects: Effects, undecided: frozenset[str]) -> None:
         key = attempt.call.key
         self._entries.setdefault(key, []).append(Entry(attempt, effects, undecided))
         self._entries.move_to_end(key)
-        if self.check_every is None:
+        if self.check_every == 0:
             del self._attempts[key]
 
     def _limit(self) -> None:

@@ -21,7 +21,8 @@ _UNITS = {
 class Options(NamedTuple):
     """How calls are recorded, and how graphs are made of recordings."""
 
-    #: The number of replays after which a call is recorded again and compared.
+    #: The number of replays after which a call is recorded again and compared: None, seldom; 0,
+    #: never.
     check_every: int | None = None
     #: Whether rewrites must keep every bit of the results.
     exact: bool = True

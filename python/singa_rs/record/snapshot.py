@@ -162,6 +162,13 @@ class Snapshot:
             if known is owner or known is attributes:
                 copy[key] = value
 
+    def let_go(self) -> None:
+        """Forgets the tensors and all other objects, except those that own the items."""
+        self.tensors, self.objects, self.generators, self.functions = {}, [], {}, []
+        self.contents, self.places, self.fixtures = [], [], []
+        self.elements, self._arrays, self._lengths = [], [], []
+        del self.watch
+
     # ---- objects --------------------------------------------------------------------------------
 
     def _attributes(self, path: str, watched: Any) -> None:
