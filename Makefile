@@ -6,6 +6,7 @@ VENV := $(CURDIR)/.venv
 BENCH_VENV := $(CURDIR)/.venv-bench
 OLDEST_VENV := $(CURDIR)/.venv-oldest
 SINGA_VENV := $(CURDIR)/.venv-singa
+DOCS_VENV := $(CURDIR)/.venv-docs
 SINGA ?=
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(VENV)
@@ -17,7 +18,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-load bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library site bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -35,6 +36,7 @@ help:
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
 	@echo "make library build the library for C programs, without Python (docs/steps.md)"
+	@echo "make site    build the documentation as pages for reading without a network"
 	@echo "make bench   measure speed, with PyTorch beside it"
 	@echo "make bench-steps  time training steps beside PyTorch's and JAX's (tens of minutes)"
 	@echo "make bench-load  the same while other processes spin, under quotas, beside other libraries"
@@ -183,6 +185,20 @@ wheel: $(VENV)/.ready
 library:
 	cargo build --quiet --release --lib --no-default-features --target-dir target/library
 
+# The generator has an environment of its own: what it shows of the package is read from its sources,
+# and from what reference.py found in it.
+$(DOCS_VENV)/.ready: pyproject.toml
+	$(call make_venv,$(DOCS_VENV))
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    $$(sed -n 's/^docs = \[\(.*\)\]/\1/p' pyproject.toml | sed 's/, / /g' | tr -d '"')
+	@touch $@
+
+site: build $(DOCS_VENV)/.ready
+	$(BIN)/python tests/python/reference.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --strict \
+	    --config-file docs/site/site.yml
+	@echo "target/site/index.html"
+
 # The libraries that benchmarks compare with have an environment of their own.
 $(BENCH_VENV)/.ready: pyproject.toml Makefile
 	$(call make_venv,$(BENCH_VENV))
@@ -207,5 +223,5 @@ bench-load: bench-env
 	$(BENCH_VENV)/bin/python benches/python/load.py --quota 1.0 1.5 --beside $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(SINGA_VENV) dist python/singa_rs/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(SINGA_VENV) $(DOCS_VENV) dist python/singa_rs/*.so
 	cargo clean

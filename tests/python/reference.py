@@ -58,14 +58,14 @@ def entry(value, example):
 def page(name):
     """The public names of a module."""
     module, text = home(name), doc_examples.files().get(name, "")
-    _, examples = doc_examples.parts(text)
+    first, examples = doc_examples.parts(text)
     shown = {one: getattr(module, one) for one in sorted(module.__all__)}
     names = {
         one: entry(value, examples.get(one, ""))
         for one, value in shown.items()
         if is_shown(one, value)
     }
-    return {"doc": inspect.getdoc(module), "names": names}
+    return {"doc": inspect.getdoc(module), "first": first.strip(), "names": names}
 
 
 if __name__ == "__main__":

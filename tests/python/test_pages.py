@@ -1,0 +1,176 @@
+"""The tutorial and the guides run as they are written, block after block; the page of limits quotes
+what the package says."""
+
+import random
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pages
+import pytest
+from singa_rs import Step, autograd, device, layer, module, opt, sonnx, tensor
+from singa_rs.dist.place import place_of
+from singa_rs.tensor import Tensor, as_tensor
+
+GUIDES = ["tutorial", "custom-operations", "debugging-memory", "deployment", "mixed-precision"]
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_page_runs(name, tmp_path):
+    if name == "tutorial":
+        pytest.importorskip("sklearn")
+    program = tmp_path / f"{name}.py"
+    program.write_text(pages.program(f"{name}.md"))
+    command = [sys.executable, "-W", "error", str(program)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+LIMITS = (pages.DOCS / "limits.md").read_text()
+X, Y = np.ones((4, 3), np.float32), np.zeros(4, np.int32)
+
+
+class Net(module.Module):
+    def __init__(self, step=None, **options):
+        super().__init__()
+        self.dense, self.sgd, self.step = layer.Linear(2), opt.SGD(0.1), step
+        self.compile([tensor.Placeholder((4, 3))], **options)
+
+    def forward(self, x):
+        return self.dense(x)
+
+    def train_one_batch(self, x, y):
+        if self.step is not None:
+            return self.step(self, x, y)
+        loss = autograd.softmax_cross_entropy(self.forward(x), y)
+        self.sgd(loss)
+        return loss
+
+
+class Twice(autograd.Operator):
+    def forward(self, x):
+        return x * 2
+
+    def backward(self, dy):
+        return dy * 2
+
+
+class Sinh(autograd.Operator):
+    host = True
+
+    def infer(self, x):
+        return x
+
+    def forward(self, x):
+        return np.sinh(x)
+
+
+@pytest.fixture
+def x():
+    autograd.training = True
+    yield Tensor(data=[[[1.0, 2.0]]], stores_grad=True)
+    autograd.training = False
+
+
+def again(y, x):
+    slope = autograd.gradients(y.sum(), xs=[x], create_graph=True)[0]
+    return autograd.gradients((slope * slope).sum(), xs=[x])
+
+
+def replayed(x):
+    net = Net(lambda net, x, y: net.forward(x))
+    results = [net(X, Y) for _ in range(3)]
+    autograd.training = True
+    return autograd.gradients(results[-1].sum())
+
+
+def twice(x):
+    loss = (x * x).sum()
+    return [list(autograd.backward(loss)) for _ in range(2)]
+
+
+def changed(x):
+    y = x * 1.0
+    loss = (y * y).sum()
+    y += 1
+    return autograd.gradients(loss)
+
+
+def outside(x):
+    autograd.training = False
+    return list(autograd.backward(Tensor((2,)).sum()))
+
+
+def pickled(x):
+    with open("net.pt", "wb") as file:
+        file.write(b"\x80\x04.")
+    Net().load_states("net.pt")
+
+
+def smaller(x):
+    Net().save_step("step.srs", X, Y)
+    Step.load("step.srs").run(X[:2], Y[:2])
+
+
+def hosted(net, x, y):
+    return Sinh()(net.forward(x))[0]
+
+
+def unsteady(x):
+    net = Net(lambda net, x, y: (net.forward(x) * random.random()).sum())
+    return [net(X, Y) for _ in range(6)]
+
+
+def elsewhere(x):
+    given = {"RANK": "0", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    return place_of(given)
+
+
+#: What is refused, by a part of what is said then.
+REFUSED = {
+    "create_cuda_gpu_on": lambda x: device.create_cuda_gpu(),
+    "several machines": elsewhere,
+    "add: got dtype int16": lambda x: as_tensor([1], dtype="int16") + as_tensor([1], dtype="int16"),
+    "complex128": lambda x: tensor.from_numpy(np.array([1j])),
+    "int32 cannot hold": lambda x: tensor.from_numpy(np.array([1 << 40])),
+    "svd: got": lambda x: autograd.svd(Tensor((2, 2), dtype="float16")),
+    "a loss of dtype": lambda x: autograd.backward(as_tensor([1, 2]).sum()),
+    "item: ": lambda x: Net(lambda net, x, y: x * net.forward(x).sum().item())(X, Y),
+    "masked_select: ": lambda x: Net(lambda net, x, y: x.masked_select(x > 0))(X, Y),
+    "runs eagerly from now on": unsteady,
+    "ran as a graph": replayed,
+    "memory_budget=0.5": lambda x: Net(memory_budget=0.5, check_finite=True),
+    "already passed through": twice,
+    "changed in place": changed,
+    "max_pool2d_grad": lambda x: again(autograd.max_pool(x.reshape((1, 1, 1, 2)), (1, 2)), x),
+    "does not know": lambda x: again(Twice()(x * x)[0], x),
+    "training is False": outside,
+    "exchanges them in PyTorch": lambda x: Tensor((2, 3)).transpose(0, 1),
+    "is a pickle": pickled,
+    "save: state.f": lambda x: Net().save("net", state={"f": outside}),
+    "erfinv": lambda x: sonnx.model_proto(autograd.erfinv, [Tensor((2,))]),
+    "opset 13": lambda x: sonnx.model_proto(autograd.rms_norm, [Tensor((2, 3))], opset=13),
+    "Step.run": smaller,
+    "Sinh runs": lambda x: Net(hosted).save_step("step.srs", X, Y),
+}
+#: Exceptions and what they say, of which dots stand for parts that differ.
+QUOTED = re.findall(r"\| (\w+(?:Error|Warning)): `([^`]+)`", LIMITS)
+
+
+@pytest.mark.parametrize(("kind", "text"), QUOTED, ids=[text[:40] for _, text in QUOTED])
+def test_a_limit_says_what_is_quoted(kind, text, x, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (refused,) = [call for part, call in REFUSED.items() if part in text]
+    with warnings.catch_warnings(), pytest.raises(Exception) as caught:  # noqa: B017 - see below
+        warnings.simplefilter("error", RuntimeWarning)
+        refused(x)
+    assert type(caught.value).__name__ == kind
+    assert all(part in str(caught.value) for part in text.split("..."))
+
+
+def test_each_refusal_is_quoted():
+    assert len(QUOTED) == len(REFUSED)
