@@ -14,12 +14,13 @@ class Reference(griffe.Extension):
 
     def on_package(self, *, pkg, loader, **kwargs):
         """Called once the package has been read."""
+        read = {"parser": loader.docstring_parser, "parser_options": loader.docstring_options}
         for name, page in json.loads((ROOT / "target/reference.json").read_text()).items():
             module = pkg[name] if name else pkg
             add_from_stub(module)
             module.docstring = None  # the page begins with it
             for short, entry in page["names"].items():
-                complete(own(module, short), entry)
+                complete(own(module, short), entry, read)
 
 
 def stub(module):
@@ -63,21 +64,21 @@ def own(module, name):
         return module.members[name]
 
 
-def complete(member, entry):
-    """Gives a name and its methods what they lack."""
-    describe(member, entry["doc"] or f"The constant `{member.name}`.")
+def complete(member, entry, read):
+    """Gives a name and its methods what they lack; `read` says how docstrings are read."""
+    describe(member, entry["doc"] or f"The constant `{member.name}`.", read)
     for name, doc in entry["methods"].items():
         method = member.members.get(name)
         if method is not None and not method.is_alias:
-            describe(method, doc)
+            describe(method, doc, read)
     if entry["example"] and indented(entry["example"]) not in member.docstring.value:
         member.docstring.value += f"\n\nExamples:\n{indented(entry['example'])}"
 
 
-def describe(member, doc):
+def describe(member, doc, read):
     """Gives a docstring to what has none in its source."""
     if doc and not member.docstring:
-        member.docstring = griffe.Docstring(doc, parent=member)
+        member.docstring = griffe.Docstring(doc, parent=member, **read)
 
 
 def indented(text):

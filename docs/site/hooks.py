@@ -163,6 +163,9 @@ def on_files(files, config):
     outside = {place: (ROOT / name).read_text() for name, place in PAGES.items()}
     sources = [(text, "") for text in outside.values()]
     sources += [(path.read_text(), "docs") for path in DOCS.glob("*.md")]
+    for name in ("iframe-worker.js", "site.css"):
+        source = str(DOCS / "site" / name)
+        files.append(File.generated(config, f"assets/{name}", abs_src_path=source))
     for place_, text in outside.items():
         files.append(File.generated(config, place_, content=turned(text, "")))
     for _, place_, text, below in reference():
@@ -182,8 +185,12 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_post_build(config):
-    """Every public name has to be in the reference."""
-    built = "".join(path.read_text() for path in Path(config.site_dir).glob("reference/**/*.html"))
+    """Every public name has to be in the reference, and no page may load from the network."""
+    pages = {path: path.read_text() for path in Path(config.site_dir).glob("**/*.html")}
+    for path, text in pages.items():
+        if found := re.search(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:', text):
+            raise PluginError(f"{path}: {found[0]}")
+    built = "".join(pages.values())
     anchors = set(re.findall(r'id="(singa_rs[\w.]*)"', built))
     wanted = {
         f"singa_rs.{module}.{name}".replace("..", ".")
