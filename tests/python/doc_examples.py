@@ -29,8 +29,9 @@ def parts(text):
 
 
 def files():
-    """The texts by the names of modules."""
-    return {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.txt"))}
+    """The texts by the names of modules; that of the package is empty."""
+    found = {path: path.stem for path in sorted(FOLDER.glob("*.txt"))}
+    return {name.replace("singa_rs", ""): path.read_text() for path, name in found.items()}
 
 
 def space(first):
@@ -89,4 +90,4 @@ def rewritten(text):
 
 if __name__ == "__main__":
     for name, text in files().items():
-        (FOLDER / f"{name}.txt").write_text(rewritten(text))
+        (FOLDER / f"{name or 'singa_rs'}.txt").write_text(rewritten(text))
