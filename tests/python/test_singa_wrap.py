@@ -176,7 +176,8 @@ X = np.array([[-1.5, 0.5, 2.5], [0.25, 0.75, -0.5]], np.float32)
 UNARY = {
     "Abs": np.abs, "Ceil": np.ceil, "Cos": np.cos, "Cosh": np.cosh, "Atan": np.arctan,
     "Asinh": np.arcsinh, "Exp": np.exp, "Floor": np.floor, "ReLU": lambda x: np.maximum(x, 0),
-    "RoundE": np.round, "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Sign": np.sign, "Sin": np.sin,
+    "Round": lambda x: np.trunc(x + np.copysign(0.5, x)), "RoundE": np.round,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Sign": np.sign, "Sin": np.sin,
     "Sinh": np.sinh, "Square": np.square, "Tan": np.tan, "Tanh": np.tanh, "Contiguous": np.array,
     "DefaultTranspose": np.transpose,
 }  # fmt: skip

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import errors, tensor
+from .. import autograd, errors, tensor
 from ..autograd import RNNHandle as CudnnRNNHandle
 from ..autograd import ops
 from ..dist.communicator import Communicator
@@ -144,11 +144,12 @@ def _compared(compare: Callable[[Any, Any], tensor.Tensor]) -> Any:
     return lambda a, b: compare(a, b).as_type(a.dtype)
 
 
-def _of_one(name: str, doc: str) -> Any:
-    """The function that calls the method of this name in lower case."""
+def _of_one(name: str, doc: str, compute: Callable[[Any], Any] | None = None) -> Any:
+    """A function of a tensor; by default it calls the method of this name in lower case."""
+    compute = compute or operator.methodcaller(name.lower())
 
     def function(x: tensor.Tensor) -> RawTensor:
-        return _raw_of(getattr(x, name.lower())())
+        return _raw_of(compute(x))
 
     return errors.called(function, name, doc)
 
@@ -204,7 +205,7 @@ Exp = _of_one("Exp", "The exponential function.")
 Floor = _of_one("Floor", "Rounds down.")
 Log = _of_one("Log", "The natural logarithm.")
 ReLU = _of_one("ReLU", "The positive part.")
-Round = _of_one("Round", "Rounds half away from zero.")
+Round = _of_one("Round", "Rounds half away from zero.", autograd.round)
 RoundE = _of_one("RoundE", "Rounds half to even.")
 Sigmoid = _of_one("Sigmoid", "1 / (1 + e^-x).")
 Sign = _of_one("Sign", "-1, 0 or 1.")
