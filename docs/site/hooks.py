@@ -22,6 +22,9 @@ PAGES = {
 }
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 HEADING = re.compile(r"^## (.*)$", re.M)
+ANCHOR = re.compile(r'id="(singa_rs[\w.]*)"')
+#: What a page loads from the network.
+LOADED = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:')
 #: What the functions of `autograd` that are no operators stand under.
 OTHERS = "Gradients and helpers"
 
@@ -42,13 +45,18 @@ def turned(text, folder):
     return LINK.sub(lambda m: f"]({place(m[1], folder)}{m[2] or ''})", text)
 
 
-def copied(sources):
-    """The files of the repository that pages link to, and that are no pages themselves."""
-    for text, folder in sources:
-        for target, _ in LINK.findall(text):
-            found = place(target, folder)
-            if found.startswith("repository/"):
-                yield found
+def outside():
+    """The pages that stand outside of docs/, by their places in the site."""
+    return {at: (ROOT / name).read_text() for name, at in PAGES.items()}
+
+
+def linked():
+    """The files of the repository that pages link to, by their places, and that are no pages."""
+    sources = [(text, "") for text in outside().values()]
+    sources += [(path.read_text(), "docs") for path in DOCS.glob("*.md")]
+    found = {place(one, folder) for text, folder in sources for one, _ in LINK.findall(text)}
+    named = {at: ROOT / at.removeprefix("repository/") for at in found if "repository/" in at}
+    return {at: path for at, path in named.items() if path.is_file()}  # others are broken links
 
 
 # ---- the reference -------------------------------------------------------------------------------
@@ -158,23 +166,21 @@ def on_config(config):
     return config
 
 
+def made():
+    """The texts of the pages that no file of docs/ has, by their places."""
+    yield from ((at, turned(text, "")) for at, text in outside().items())
+    for _, at, text, below in reference():
+        yield at, text
+        yield from ((at, text) for _, at, text in below)
+
+
 def on_files(files, config):
-    """Adds the pages outside of docs/, the reference, and files that pages link to."""
-    outside = {place: (ROOT / name).read_text() for name, place in PAGES.items()}
-    sources = [(text, "") for text in outside.values()]
-    sources += [(path.read_text(), "docs") for path in DOCS.glob("*.md")]
-    for name in ("iframe-worker.js", "site.css"):
-        source = str(DOCS / "site" / name)
-        files.append(File.generated(config, f"assets/{name}", abs_src_path=source))
-    for place_, text in outside.items():
-        files.append(File.generated(config, place_, content=turned(text, "")))
-    for _, place_, text, below in reference():
-        for at, content in ((place_, text), *((at, content) for _, at, content in below)):
-            files.append(File.generated(config, at, content=content))
-    for found in sorted({*copied(sources)}):
-        source = ROOT / found.removeprefix("repository/")
-        if source.is_file():  # or else the link is reported as broken
-            files.append(File.generated(config, found, abs_src_path=str(source)))
+    """Adds the pages outside of docs/, the reference, and files that pages link to or load."""
+    loaded = {f"assets/{name}": DOCS / "site" / name for name in ("iframe-worker.js", "site.css")}
+    for at, text in made():
+        files.append(File.generated(config, at, content=text))
+    for at, path in sorted((linked() | loaded).items()):
+        files.append(File.generated(config, at, abs_src_path=str(path)))
     return files
 
 
@@ -188,14 +194,15 @@ def on_post_build(config):
     """Every public name has to be in the reference, and no page may load from the network."""
     pages = {path: path.read_text() for path in Path(config.site_dir).glob("**/*.html")}
     for path, text in pages.items():
-        if found := re.search(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:', text):
+        if found := LOADED.search(text):
             raise PluginError(f"{path}: {found[0]}")
-    built = "".join(pages.values())
-    anchors = set(re.findall(r'id="(singa_rs[\w.]*)"', built))
-    wanted = {
-        f"singa_rs.{module}.{name}".replace("..", ".")
-        for module, page in REFERENCE.items()
-        for name in page["names"]
-    }
-    if missing := sorted(wanted - anchors):
+    anchors = {one for text in pages.values() for one in ANCHOR.findall(text)}
+    if missing := sorted(wanted() - anchors):
         raise PluginError(f"not in the reference: {', '.join(missing)}")
+
+
+def wanted():
+    """The anchors of all public names."""
+    return {
+        f"{path_of(module)}.{name}" for module, page in REFERENCE.items() for name in page["names"]
+    }
