@@ -3,9 +3,9 @@ generators of random numbers that are not this package's, reads the clock, chang
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cache
 from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,6 @@ from .free_variables import is_program, names_of
 if TYPE_CHECKING:
     from .snapshot import Snapshot
 
-_KINDS = (random.Random, np.random.Generator, np.random.RandomState)
 #: Functions that answer something else each time, by the module that programs know them from.
 _SOURCES: dict[str, frozenset[str]] = {
     "time": frozenset(
@@ -39,7 +38,15 @@ _CALLED = frozenset(
 
 def is_generator(value: Any) -> bool:
     """Whether a value is a generator of random numbers, of Python's or NumPy's."""
-    return isinstance(value, _KINDS)
+    return isinstance(value, _kinds("random" in sys.modules, "numpy.random" in sys.modules))
+
+
+@cache
+def _kinds(has_python: bool, has_numpy: bool) -> tuple[type, ...]:
+    """The classes of generators, of modules that the program has loaded: there are no others."""
+    of_python = (sys.modules["random"].Random,) if has_python else ()
+    of_numpy = (np.random.Generator, np.random.RandomState) if has_numpy else ()
+    return of_python + of_numpy
 
 
 class Generators:
@@ -63,24 +70,28 @@ class Generators:
 
 
 def _shared() -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "Python's random": random.getstate.__self__,
-        "NumPy's numpy.random": np.random.get_state.__self__,
-    }
-    torch = sys.modules.get("torch")
+    found: dict[str, Any] = {}
+    python, torch = map(sys.modules.get, ("random", "torch"))
+    if python is not None:
+        found["Python's random"] = python.getstate.__self__
+    if "numpy.random" in sys.modules:
+        found["NumPy's numpy.random"] = np.random.get_state.__self__
     if torch is not None and hasattr(torch, "get_rng_state"):
         found["PyTorch's torch.random"] = lambda: torch.get_rng_state().numpy().tobytes()
     return found
 
 
 def _position(generator: Any) -> Hashable:
-    if isinstance(generator, np.random.Generator):
+    if not is_generator(generator):
+        return generator()
+    if hasattr(generator, "bit_generator"):  # NumPy's Generator
         return _frozen(generator.bit_generator.state)
-    if isinstance(generator, np.random.RandomState):
+    if hasattr(generator, "get_state"):  # NumPy's RandomState
         return _frozen(generator.get_state(legacy=False))
-    if isinstance(generator, random.SystemRandom):
+    try:
+        return generator.getstate()
+    except NotImplementedError:  # the system's, which has none
         return None
-    return generator.getstate() if isinstance(generator, random.Random) else generator()
 
 
 def _frozen(state: Any) -> Hashable:
