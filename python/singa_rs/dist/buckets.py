@@ -7,6 +7,10 @@ from math import prod
 
 from ..tensor import Tensor
 
+#: How many buckets may be on their way before the first of them is waited for: enough to overlap,
+#: and few, as each takes memory until its parameters are updated.
+WINDOW = 8
+
 
 class Bucket:
     """Copies of tensors of one dtype, one after the other in the tensor `flat`, of which `parts`

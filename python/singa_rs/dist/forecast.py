@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import autograd
 from ..tensor import Tensor, float16, from_numpy
+from .buckets import WINDOW
 from .measured import chosen as bucket_elements
 from .sparse import chosen
 
@@ -30,8 +31,6 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _NETWORK = re.compile(r"\s*([\d.]+)\s*([kMGT]?[bB])(?:/s|ps)?\s*,\s*([\d.]+)\s*([mun]?s)\s*")
 #: Sums of fewer bytes are gathered by all, in one round instead of two (`src/comm/reduce.rs`).
 _SMALL = 4 << 10
-#: How many buckets may be on their way before the first is waited for, as in `DistOpt`.
-_WINDOW = 8
 #: What a sparse exchange sends of a gradient, and for each element the bytes of its value and of
 #: the distance from the one before.
 _DENSITY, _SPARSE_BYTES = 0.01, 5
@@ -274,7 +273,8 @@ class Forecast:
         gradients = sum(one.bytes for bucket in self.buckets for one in bucket)
         kept = moments // self.ranks if scheme.divides else moments
         shares = gradients // self.ranks if scheme.divides else 0
-        return whole + kept + shares + gradients * scheme.keeps + (_WINDOW + 1) * bucket
+        travelling = min((WINDOW + 1) * bucket, gradients)
+        return whole + kept + shares + gradients * scheme.keeps + travelling
 
     def summary(self) -> str:
         """A table: for each scheme the time of a step, bytes that a rank sends, the part of the
@@ -325,7 +325,7 @@ def _end(alone: float, ready: Sequence[float], costs: Sequence[float]) -> float:
     for begin, cost in zip(ready, costs, strict=True):
         free = max(begin + late, free) + cost
         pending.append(free)
-        if len(pending) > _WINDOW:
+        if len(pending) > WINDOW:
             late += max(0.0, pending.popleft() - begin - late)
     return max(alone + late, free)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from ... import autograd
-from ...dist.buckets import Bucket, parts
+from ...dist.buckets import WINDOW, Bucket, parts
 from ...dist.sparse import chosen
 from ...dist.together import reduced, reduced_into
 from ...dist.work import Work
@@ -17,9 +17,6 @@ from ...tensor.dtypes import DType
 from ..exchange import Pair
 from ..moments import Moments
 
-#: How many buckets may be on their way before the first of them is waited for: enough to overlap,
-#: and few, as each takes memory until its parameters are updated.
-WINDOW = 8
 #: What error feedback keeps of each parameter's gradient: the residual, and the velocity where
 #: momentum is corrected.
 RESIDUAL, VELOCITY = "residual", "velocity"
