@@ -42,7 +42,7 @@ pub(super) struct PyShortcut {
 
 impl PyShortcut {
     fn is_due(&self) -> bool {
-        let is_look = || self.calls.fetch_add(1, Relaxed) % CALLS_A_LOOK == 0;
+        let is_look = || self.calls.fetch_add(1, Relaxed).is_multiple_of(CALLS_A_LOOK);
         self.due.is_some_and(|due| is_look() && Instant::now() >= due)
     }
 
