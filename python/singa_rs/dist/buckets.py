@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from math import prod
+from typing import TypeVar
 
 from ..tensor import Tensor
 
 #: How many buckets may be on their way before the first of them is waited for: enough to overlap,
 #: and few, as each takes memory until its parameters are updated.
 WINDOW = 8
+
+
+_T = TypeVar("_T")
+
+
+def filled(
+    items: Iterable[_T],
+    limit: int,
+    numel: Callable[[_T], int],
+    kind: Callable[[_T], Hashable],
+) -> Iterator[list[_T]]:
+    """Items in buckets, in their order: those of one `kind`, until they have more than `limit`
+    elements together. A larger item is a bucket of its own."""
+    unfilled: dict[Hashable, list[_T]] = {}
+    for item in items:
+        if numel(item) > limit:
+            ready = [item]
+            del item  # so that its memory is free once it is copied
+            yield ready
+            continue
+        key = kind(item)
+        bucket = unfilled.setdefault(key, [])
+        bucket.append(item)
+        del item
+        if sum(map(numel, bucket)) > limit:
+            yield unfilled.pop(key)
+    yield from unfilled.values()
 
 
 class Bucket:

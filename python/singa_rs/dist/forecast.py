@@ -6,14 +6,15 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import autograd
 from ..tensor import Tensor, float16, from_numpy
-from .buckets import WINDOW
+from .buckets import WINDOW, filled
 from .measured import chosen as bucket_elements
 from .sparse import chosen
 
@@ -238,7 +239,9 @@ class Forecast:
         self.ranks, self.network, self.alone = ranks, network, seconds
         sums = Sums(network, ranks)
         limit = bucket_elements(2 * (ranks - 1) * network.latency, 2 / network.bandwidth)
-        self.buckets = list(_filled(sorted(gradients, key=lambda one: one.ready), limit))
+        ordered = sorted(gradients, key=attrgetter("ready"))
+        by = attrgetter("numel"), attrgetter("itemsize")
+        self.buckets = list(filled(ordered, limit, *by))
         largest = max((sum(one.bytes for one in bucket) for bucket in self.buckets), default=0)
         self._memory = Memory(memory[0], memory[1], largest)
         self.rows = [self._row(scheme, sums) for scheme in SCHEMES]
@@ -300,21 +303,6 @@ def _timed(call: Callable[[], Any]) -> float:
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
-
-
-def _filled(gradients: Sequence[Gradient], limit: int) -> Iterator[list[Gradient]]:
-    """Gradients in buckets, as in `DistOpt`."""
-    bucket: list[Gradient] = []
-    for one in gradients:
-        if one.numel > limit:
-            yield [one]
-            continue
-        bucket.append(one)
-        if sum(gradient.numel for gradient in bucket) > limit:
-            yield bucket
-            bucket = []
-    if bucket:
-        yield bucket
 
 
 def _end(alone: float, ready: Sequence[float], costs: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from ..layer.collect import staged
 from ..record import making_state, note_change
 from ..tensor import Tensor
 from . import names
-from .moments import Moments
+from .moments import Moments, restoring
 from .schedule import Constant, DecayScheduler, number
 
 
@@ -94,15 +94,7 @@ class Scheduled:
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes; given True, it keeps later moments."""
-        attributes, forget = dict(self.__dict__), self._moments.remember()
-
-        def restore(keep_state: bool) -> None:
-            self.__dict__.clear()
-            self.__dict__.update(attributes)
-            if not keep_state:
-                forget()
-
-        return restore
+        return restoring(self, self._moments)
 
     def _set_hyperparameter(self, name: str, value: Any) -> DecayScheduler:
         holder, limits = self.hyperparameters[name]

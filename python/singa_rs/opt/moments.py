@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,6 +35,28 @@ def is_same(a: Tensor, b: Tensor) -> bool:
     if not a.shares_block(b) or a.shape != b.shape:
         return False
     return (a.offset, a.strides) == (b.offset, b.strides)
+
+
+class Remembers(Protocol):
+    """What has tensors that can be dropped again."""
+
+    def remember(self) -> Callable[[], None]:
+        """Returns a function that drops what was made since."""
+
+
+def restoring(owner: Any, *kept: Remembers) -> Callable[[bool], None]:
+    """A function that restores the attributes of an owner; given True, it keeps what `kept`, which
+    are among them, have made since."""
+    attributes, forgets = dict(owner.__dict__), [one.remember() for one in kept]
+
+    def restore(keep_state: bool) -> None:
+        owner.__dict__.clear()
+        owner.__dict__.update(attributes)
+        if not keep_state:
+            for forget in forgets:
+                forget()
+
+    return restore
 
 
 class Moments:

@@ -120,64 +120,6 @@ def _names_source(function: FunctionType) -> bool:
     return any(_SOURCES.get(name, frozenset()) & names.of_attributes for name in names.of_modules)
 
 
-class Lines:
-    """A context that finds the lines of the program which draw from generators, or call what
-    answers something else each time. Under a debugger or a profiler it finds none."""
-
-    def __init__(self, generators: Generators, finds_draws: bool, finds_calls: bool) -> None:
-        self._generators = generators
-        self._traces = finds_draws and sys.gettrace() is None
-        self._profiles = finds_calls and sys.getprofile() is None
-        self._last: str | None = None
-        #: By generator and by function: the line.
-        self.draws: dict[str, str] = {}
-        self.calls: dict[str, str] = {}
-
-    def __enter__(self) -> Lines:
-        if self._traces:
-            sys.settrace(self._entered)
-        if self._profiles:
-            sys.setprofile(self._called)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._traces:
-            sys.settrace(None)
-        if self._profiles:
-            sys.setprofile(None)
-
-    def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
-        return self._line if is_program(frame.f_globals.get("__name__")) else None
-
-    def _line(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
-        for name in self._generators.moved():
-            self.draws.setdefault(name, self._last or _place(frame))
-        outer = frame.f_back if event == "return" else frame
-        if outer is not None and is_program(outer.f_globals.get("__name__")):
-            self._last = _place(outer)
-        return self._line
-
-    def _called(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event != "c_call" or not isinstance(arg, BuiltinFunctionType):
-            return
-        name = arg.__qualname__ if "." in arg.__qualname__ else f"{arg.__module__}.{arg.__name__}"
-        if name in _CALLED:
-            found = _program(frame)
-            if found is not None:
-                self.calls.setdefault(name.replace("posix", "os"), _place(found))
-
-
-def _program(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the program."""
-    while frame is not None and not is_program(frame.f_globals.get("__name__")):
-        frame = frame.f_back
-    return frame
-
-
-def _place(frame: FrameType) -> str:
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
 def globals_set(before: Snapshot, after: Snapshot) -> list[str]:
     """The globals, and what else lies outside of the model, that a step sets to another plain value
     or makes longer or shorter."""
@@ -226,26 +168,73 @@ def _listed(names: list[str]) -> str:
 
 
 class Watching:
-    """A context around a recording."""
+    """A context around a recording, which finds what that does not show, and the lines of the
+    program that draw from generators or call what answers something else each time. Under a
+    debugger or a profiler it finds no lines."""
 
     def __init__(self, before: Snapshot, previous: Unseen | None, suspects_calls: bool) -> None:
-        """`previous` is what the recording before found; lines are looked for if that was more than
-        nothing."""
+        """`previous` is what the recording before found: lines that draw are looked for if there
+        are any."""
         self._before, self._generators = before, Generators(before.generators)
-        finds_draws = previous is not None and bool(previous.draws)
-        self._lines = Lines(self._generators, finds_draws, suspects_calls)
+        has_draws = previous is not None and bool(previous.draws)
+        self._traces = has_draws and sys.gettrace() is None
+        self._profiles = suspects_calls and sys.getprofile() is None
+        self._last: str | None = None
+        #: By generator and by function: the line.
+        self._draws: dict[str, str] = {}
+        self._calls: dict[str, str] = {}
 
     def __enter__(self) -> Watching:
-        self._lines.__enter__()
+        if self._traces:
+            sys.settrace(self._entered)
+        if self._profiles:
+            sys.setprofile(self._called)
         return self
 
-    def __exit__(self, *given: object) -> None:
-        self._lines.__exit__(*given)
+    def __exit__(self, *_: object) -> None:
+        if self._traces:
+            sys.settrace(None)
+        if self._profiles:
+            sys.setprofile(None)
 
     def found(self, after: Snapshot) -> Unseen:
         """What the recording did."""
-        draws, calls = self._lines.draws, self._lines.calls
-        names = dict.fromkeys([*draws, *self._generators.moved()])
-        shown = [f"{name} at {draws[name]}" if name in draws else name for name in names]
-        called = [f"{name} at {place}" for name, place in calls.items()]
-        return Unseen(shown, called, globals_set(self._before, after))
+        places = {**dict.fromkeys(self._generators.moved()), **self._draws}
+        draws = [name if place is None else f"{name} at {place}" for name, place in places.items()]
+        calls = [f"{name} at {place}" for name, place in self._calls.items()]
+        return Unseen(draws, calls, globals_set(self._before, after))
+
+    def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
+        return self._line if _is_program(frame) else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+        for name in self._generators.moved():
+            self._draws.setdefault(name, self._last or _place(frame))
+        outer = frame.f_back if event == "return" else frame
+        if outer is not None and _is_program(outer):
+            self._last = _place(outer)
+        return self._line
+
+    def _called(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event != "c_call" or not isinstance(arg, BuiltinFunctionType):
+            return
+        name = arg.__qualname__ if "." in arg.__qualname__ else f"{arg.__module__}.{arg.__name__}"
+        if name in _CALLED:
+            found = _program(frame)
+            if found is not None:
+                self._calls.setdefault(name.replace("posix", "os"), _place(found))
+
+
+def _program(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the program."""
+    while frame is not None and not _is_program(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_program(frame: FrameType) -> bool:
+    return is_program(frame.f_globals.get("__name__"))
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -19,6 +19,7 @@ from ..base import Optimizer
 from ..clipping import clip_grad_value
 from ..exchange import Exchange, Pair
 from ..hyperparameters import SUMS
+from ..moments import restoring
 from ..sgd import SGD
 from .gradients import RESIDUAL, VELOCITY, Sparsified, averaged, check_unscaled
 from .low_rank import FACTOR, Factored, LowRank
@@ -134,18 +135,7 @@ class DistOpt(Parts):
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes; given True, it keeps later residuals."""
-        attributes, forget = dict(self.__dict__), self._kept.remember()
-        forget_shares = None if self._shares is None else self._shares.remember()
-
-        def restore(keep_state: bool) -> None:
-            self.__dict__.clear()
-            self.__dict__.update(attributes)
-            if not keep_state:
-                forget()
-                if forget_shares is not None:
-                    forget_shares()
-
-        return restore
+        return restoring(self, self._kept, *([] if self._shares is None else [self._shares]))
 
     # ---- steps -----------------------------------------------------------------------------------
 

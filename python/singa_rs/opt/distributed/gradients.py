@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from ... import autograd
+from ...dist import buckets
 from ...dist.buckets import WINDOW, Bucket, parts
 from ...dist.sparse import chosen
 from ...dist.together import reduced, reduced_into
 from ...dist.work import Work
 from ...tensor import Tensor
-from ...tensor.dtypes import DType
 from ..exchange import Pair
 from ..moments import Moments
 
@@ -53,23 +53,11 @@ class Started(NamedTuple):
 def filled(
     pairs: Iterable[Pair], limit: int, kind: Callable[[Pair], Hashable] = lambda pair: None
 ) -> Iterator[list[Pair]]:
-    """Pairs in buckets, in the order in which gradients become final: those of one dtype, and of
-    one `kind`, until they have more than `limit` elements together. A larger gradient is a bucket
-    of its own."""
-    unfilled: dict[tuple[DType, Hashable], list[Pair]] = {}
-    for pair in pairs:
-        if pair[1].numel > limit:
-            ready = [pair]
-            del pair  # so that its memory is free once it is copied
-            yield ready
-            continue
-        key = pair[1].dtype, kind(pair)
-        bucket = unfilled.setdefault(key, [])
-        bucket.append(pair)
-        del pair
-        if sum(one.numel for _, one in bucket) > limit:
-            yield unfilled.pop(key)
-    yield from unfilled.values()
+    """Pairs in buckets of one dtype, and of one `kind`, in the order in which gradients become
+    final: see `buckets.filled`."""
+    return buckets.filled(
+        pairs, limit, lambda pair: pair[1].numel, lambda pair: (pair[1].dtype, kind(pair))
+    )
 
 
 def windowed(started: Iterable[Exchanging]) -> Iterator[Pair]:

@@ -13,7 +13,7 @@ from ...tensor import Tensor
 from ...tensor.numbers import whole
 from ..base import Optimizer
 from ..exchange import Exchange, Pair
-from ..moments import Moments
+from ..moments import Moments, restoring
 from .partial import average
 
 #: The state that keeps each parameter's value at the beginning of a round.
@@ -79,15 +79,7 @@ class LocalSGD:
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes; given True, it keeps later anchors."""
-        attributes, forget = dict(self.__dict__), self._anchors.remember()
-
-        def restore(keep_state: bool) -> None:
-            self.__dict__.clear()
-            self.__dict__.update(attributes)
-            if not keep_state:
-                forget()
-
-        return restore
+        return restoring(self, self._anchors)
 
     def __call__(self, loss: Tensor) -> None:
         """Backward, the update by this rank's own gradients, and `step`; at the end of a round,
