@@ -27,9 +27,12 @@ class SoftMax(autograd.SoftMax):
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """Computed from `dy` and the output."""
-        dy, y = dys[0], self.load(0)
+        return (self.of_result(dys[0], self.load(0)),)
+
+    def of_result(self, dy: Tensor, y: Tensor) -> Tensor:
+        """The gradient, given that of the output, and the output."""
         made = ops.op("softmax_grad", axis=1, log=False)(self._rows(dy), self._rows(y))
-        return (ops.reshape(made, y.shape),)
+        return ops.reshape(made, y.shape)
 
     def _rows(self, x: Tensor) -> Tensor:
         """The tensor as a matrix, over whose columns softmax goes."""

@@ -1,4 +1,4 @@
-# ruff: noqa: F405 - the names of the other file
+# ruff: noqa: F405 - the names of the other files
 """The names that programs use from SINGA's C++ bindings, for tensors of this package.
 
 Functions take tensors, raw or not, and return raw ones; results of comparisons are 0 and 1 in the
@@ -17,25 +17,25 @@ from ..autograd import ops
 from ..dist.communicator import Communicator
 from ..dist.meeting import NcclIdHolder
 from ..tensor import float16, float32, int32
-from . import handles, rules
+from . import handles, probabilities, rules, written
 from .handles import *  # noqa: F403
+from .probabilities import *  # noqa: F403
 from .raw import RawTensor, raw
+from .written import *  # noqa: F403
 
 __all__ = [
     *handles.__all__,
+    *probabilities.__all__,
+    *written.__all__,
     "Abs",
     "Acos",
     "Acosh",
-    "Add",
-    "AddColumn",
     "AddFloat",
-    "AddRow",
     "Asin",
     "Asinh",
     "Atan",
     "Atanh",
     "Average",
-    "Axpy",
     "Bernoulli",
     "Ceil",
     "Communicator",
@@ -46,11 +46,7 @@ __all__ = [
     "Cosh",
     "CudnnRNNHandle",
     "DefaultTranspose",
-    "Div",
-    "DivColumn",
     "DivFloat",
-    "DivRow",
-    "EltwiseMult",
     "EQFloat",
     "Erf",
     "Exp",
@@ -65,10 +61,7 @@ __all__ = [
     "Log",
     "LTFloat",
     "Mult",
-    "MultColumn",
     "MultFloat",
-    "MultRow",
-    "MultWithScale",
     "NcclIdHolder",
     "Pow",
     "PowFloat",
@@ -89,13 +82,10 @@ __all__ = [
     "SoftMax",
     "Sqrt",
     "Square",
-    "Sub",
     "SubFloat",
     "Sum",
     "SumAll",
     "SumAsFloat",
-    "SumColumns",
-    "SumRows",
     "Tan",
     "Tanh",
     "Tensor",
@@ -133,13 +123,6 @@ def _of_two(name: str, doc: str, compute: Callable[[Any, Any], tensor.Tensor]) -
     return errors.called(function, name, doc)
 
 
-def _into(name: str, doc: str, compute: Callable[[Any, Any], tensor.Tensor]) -> Any:
-    def function(a: Any, b: Any, ret: tensor.Tensor) -> None:
-        ret.copy_from(compute(a, b))
-
-    return errors.called(function, name, f"{doc}, written into `ret`.")
-
-
 def _compared(compare: Callable[[Any, Any], tensor.Tensor]) -> Any:
     return lambda a, b: compare(a, b).as_type(a.dtype)
 
@@ -150,15 +133,6 @@ def _of_one(name: str, doc: str, compute: Callable[[Any], Any] | None = None) ->
 
     def function(x: tensor.Tensor) -> RawTensor:
         return _raw_of(compute(x))
-
-    return errors.called(function, name, doc)
-
-
-def _by_vector(name: str, doc: str, method: str) -> Any:
-    """The function that calls a method of a matrix with a vector, in place."""
-
-    def function(v: tensor.Tensor, M: tensor.Tensor) -> None:
-        getattr(M, method)(v)
 
     return errors.called(function, name, doc)
 
@@ -182,10 +156,6 @@ LEFloat = _of_two("LEFloat", "`a <= b` for a number b.", _compared(operator.le))
 GTFloat = _of_two("GTFloat", "`a > b` for a number b.", _compared(operator.gt))
 GEFloat = _of_two("GEFloat", "`a >= b` for a number b.", _compared(operator.ge))
 EQFloat = _of_two("EQFloat", "`a == b` for a number b.", _compared(operator.eq))
-Add = _into("Add", "`a + b`", operator.add)
-Sub = _into("Sub", "`a - b`", operator.sub)
-EltwiseMult = _into("EltwiseMult", "`a * b`, element by element", operator.mul)
-Div = _into("Div", "`a / b`", operator.truediv)
 Pow = _of_two("Pow", "`a ** b`.", tensor.pow)
 Mult = _of_two("Mult", "The matrix product.", operator.matmul)
 
@@ -215,13 +185,6 @@ Sqrt = _of_one("Sqrt", "The square root.")
 Square = _of_one("Square", "The square.")
 Tan = _of_one("Tan", "The tangent.")
 Tanh = _of_one("Tanh", "The hyperbolic tangent.")
-
-AddColumn = _by_vector("AddColumn", "Adds `v` to every column of M, in place.", "add_column")
-AddRow = _by_vector("AddRow", "Adds `v` to every row of M, in place.", "add_row")
-DivColumn = _by_vector("DivColumn", "Divides every column of M by `v`, in place.", "div_column")
-DivRow = _by_vector("DivRow", "Divides every row of M by `v`, in place.", "div_row")
-MultColumn = _by_vector("MultColumn", "Multiplies columns of M by `v`, in place.", "mult_column")
-MultRow = _by_vector("MultRow", "Multiplies every row of M by `v`, in place.", "mult_row")
 
 
 def ReLUBackward(dy: tensor.Tensor, x: tensor.Tensor) -> RawTensor:
@@ -285,28 +248,6 @@ def SumAsFloat(x: tensor.Tensor) -> float:
 def Average(x: tensor.Tensor, axis: int) -> RawTensor:
     """The mean over an axis."""
     return _raw_of(tensor.average(x, axis))
-
-
-def SumColumns(M: tensor.Tensor, v: tensor.Tensor) -> None:
-    """Writes the sum of all columns into `v`."""
-    v.copy_from(tensor.sum_columns(M))
-
-
-def SumRows(M: tensor.Tensor, v: tensor.Tensor) -> None:
-    """Writes the sum of all rows into `v`."""
-    v.copy_from(tensor.sum_rows(M))
-
-
-def Axpy(alpha: Any, x: tensor.Tensor, y: tensor.Tensor) -> None:
-    """`y += alpha * x`; alpha a number or a tensor of one element."""
-    y += x * alpha
-
-
-def MultWithScale(
-    alpha: float, A: tensor.Tensor, B: tensor.Tensor, beta: float, C: tensor.Tensor
-) -> None:
-    """`C = alpha * A @ B + beta * C`, in place."""
-    tensor.mult(A, B, C, alpha, beta)
 
 
 def CopyDataToFrom(
