@@ -345,6 +345,16 @@ def test_old_programs_run_without_compile():
     assert old_losses(True) == losses
 
 
+def test_old_programs_say_where_they_run():
+    net = Old()
+    net.on_device(CPU)
+    assert net.device == CPU and net(from_numpy(IMAGES)).shape == (4, 3)
+    net.on_device(CPU)
+    assert all(p.device == CPU for p in net.get_states().values())
+    with pytest.raises(TypeError, match="got 'cpu', want a Device"):
+        net.on_device("cpu")
+
+
 @pytest.mark.parametrize("name", ["loss", "optim"])
 def test_methods_of_old_programs_are_deprecated(name):
     net = Old()

@@ -2,4 +2,14 @@
 """SINGA's `singa_wrap`: `singa_rs.compat.singa_wrap`."""
 
 from ..singa_wrap import *
-from ..singa_wrap import __add__, __div__, __eq__, __ge__, __gt__, __le__, __lt__, __mul__, __sub__  # noqa: F401  # noqa: F401
+from ..singa_wrap import (  # noqa: F401
+    __add__,
+    __div__,
+    __eq__,
+    __ge__,
+    __gt__,
+    __le__,
+    __lt__,
+    __mul__,
+    __sub__,
+)
