@@ -237,3 +237,26 @@ def test_gradients_of_losses_keep_the_dtype(dtype):
         with autograd._training_scope(True):
             grad = autograd.gradients(getattr(autograd, name)(x, Tensor((4, 3), dtype=dtype)))[x]
         assert grad.dtype == x.dtype
+
+
+# ---- 16-bit floats -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("BatchNorm1d", (6, 3)), ("BatchNorm2d", (6, 3, 4, 4))]
+)
+def test_batch_normalisation_of_16_bit_floats(name, shape, dtype):
+    """Its parameters and averages are of float32, in which it computes."""
+    one, other = (getattr(layer, name)(3) for _ in range(2))
+    x = Tensor(data=np.random.default_rng(0).standard_normal(shape), dtype=dtype)
+    x.stores_grad = True
+    with autograd._training_scope(True):
+        y, wide = one(x), other(x.detach().as_type("float32"))
+        grads = autograd.gradients(y.sum())
+    assert y.dtype == x.dtype and grads[x].dtype == x.dtype
+    assert {p.dtype.name for p in one.get_states().values()} == {"float32"}
+    np.testing.assert_array_equal(y.to_numpy(), wide.as_type(dtype).to_numpy())
+    for got, want in zip(one.get_states().values(), other.get_states().values(), strict=True):
+        np.testing.assert_allclose(got.to_numpy(), want.to_numpy(), rtol=1e-6)
+    assert one(x).dtype == x.dtype

@@ -24,7 +24,8 @@ class _BatchNorm(Layer):
     the weight of the new batch, as in SINGA and PyTorch; in ONNX it is that of the old average.
     The default is 0.1: SINGA's 0.9 keeps little more than the last batch.
 
-    Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,); they are of
+    float32 beside 16-bit floats.
     """
 
     #: How many axes an input may have.
@@ -55,10 +56,10 @@ class _BatchNorm(Layer):
         axes(x, name, *self.ranks)
         self.channels = features(x, name, 1, self.channels)
         shape = (self.channels,)
-        self.scale = parameter(shape, x, "ones", f"{name}: scale")
-        self.bias = parameter(shape, x, "zeros", f"{name}: bias")
-        self.running_mean = state(shape, x, 0.0)
-        self.running_var = state(shape, x, 1.0)
+        self.scale = parameter(shape, x, "ones", f"{name}: scale", wide=True)
+        self.bias = parameter(shape, x, "zeros", f"{name}: bias", wide=True)
+        self.running_mean = state(shape, x, 0.0, wide=True)
+        self.running_var = state(shape, x, 1.0, wide=True)
         self.handle = autograd.BatchNormHandle(self.momentum, eps=self.eps)
 
     def forward(self, x: Tensor) -> Tensor:
