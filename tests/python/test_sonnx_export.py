@@ -136,6 +136,21 @@ def test_networks_of_any_batch(name):
     check(Layers(*layers()), [real(4, *shape)], BATCH, sizes)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "make", [layer.BatchNorm2d, layer.InstanceNorm, lambda: layer.GroupNorm(2)]
+)
+def test_normalisations_of_16_bit_floats(make, dtype):
+    """ONNX asks for one dtype of all inputs, or of x and the result."""
+    model, x = Layers(make()).eval(), Tensor(data=real(2, 4, 3, 3), dtype=dtype)
+    want = model(x)
+    proto = sonnx.model_proto(model, [x])
+    onnx.checker.check_model(proto, full_check=True)
+    (got,) = sonnx.prepare(proto).run([x])
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got.to_numpy(), want.to_numpy())
+
+
 @pytest.mark.parametrize("kind", [layer.RNN, layer.LSTM, layer.GRU])
 @pytest.mark.parametrize("deep", [{}, {"num_layers": 2, "bidirectional": True}])
 def test_recurrent_networks_of_any_length(kind, deep):

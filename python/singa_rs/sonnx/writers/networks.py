@@ -19,11 +19,15 @@ def batch_norm_inference(w: Writer, step: Step) -> str:
 
 @writes("batch_norm")
 def batch_norm(w: Writer, step: Step) -> tuple[str | None, ...]:
-    """Normalisation by the statistics of one image, as in group normalisation."""
+    """Normalisation by the statistics of one image, as in group normalisation. ONNX wants one dtype
+    for all inputs: 16-bit floats are normalised in that of the parameters."""
     if w.shape(step.inputs[0])[0] != 1:
         raise NotImplementedError("export: batch normalisation by a batch's own statistics")
-    given = [w.name(one) for one in step.inputs]
-    return (w.node("InstanceNormalization", given, epsilon=step.attrs["eps"]), None, None)
+    x, *rest = (w.name(one) for one in step.inputs)
+    own, wide = (w.meta(one).dtype for one in step.inputs[:2])
+    x = x if own == wide else w.cast(x, wide)
+    made = w.node("InstanceNormalization", [x, *rest], epsilon=step.attrs["eps"])
+    return (made if own == wide else w.cast(made, own), None, None)
 
 
 def _normalised(w: Writer, step: Step, kind: str) -> tuple[str | None, ...]:
