@@ -91,6 +91,21 @@ class SoftMax(autograd.Operator):
         return singa_wrap.SoftMaxBackward(dy, self.axis, self.output)
 
 
+class Add(autograd.Operator):
+    def forward(self, a, b):
+        self.a_shape, self.b_shape = a.shape(), b.shape()
+        made = singa_wrap.__add__(a, b)
+        self.y_shape = made.shape()
+        return made
+
+    def backward(self, dy):
+        found = []
+        for shape in (self.a_shape, self.b_shape):
+            found.append(singa.autograd.back_broadcast(self.y_shape, shape, dy))
+            assert found[-1].shape() == shape
+        return tuple(found)
+
+
 def with_gradient(x, compute):
     """The value of a loss of an array, and its gradient."""
     leaf = from_numpy(x)
@@ -125,6 +140,16 @@ def test_a_softmax_by_hand_is_that_of_the_package(axis):
         lambda leaf: autograd.mse_loss(SoftMax(axis)(leaf)[0], t),
         lambda leaf: autograd.mse_loss(singa.autograd.softmax(leaf, axis), t),
     )
+
+
+def test_a_sum_by_hand_is_that_of_the_package():
+    b, t = from_numpy(W), from_numpy(np.zeros((2, 3)))
+    for x in (X, np.ones((2, 1), np.float32)):
+        alike(
+            x,
+            lambda leaf: autograd.mse_loss(Add()(leaf, b)[0], t),
+            lambda leaf: autograd.mse_loss(autograd.add(leaf, b), t),
+        )
 
 
 def test_probabilities_of_zero_and_nan():

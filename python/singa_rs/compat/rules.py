@@ -14,6 +14,7 @@ from ..autograd.reduce import as_axes
 from ..autograd.rule import Rule
 from ..errors import called, name_functions
 from ..tensor import Tensor, bool_
+from .raw import raw_if
 
 
 class SoftMax(autograd.SoftMax):
@@ -79,6 +80,17 @@ def where(x: Any, y: Any, condition: Any) -> Tensor:
     return autograd.where(x=x, y=y, condition=condition)
 
 
+def back_broadcast(y_shape: tuple[int, ...], x_shape: tuple[int, ...], x: Tensor) -> Tensor:
+    """Sums `x`, of `y_shape`, over what `x_shape` was broadcast along; raw if `x` is (SINGA
+    back_broadcast).
+
+    Raises:
+        ShapeError: `x` is not of `y_shape`, or `x_shape` does not broadcast to it.
+    """
+    (made,) = raw_if([autograd.back_broadcast(y_shape, x_shape, x)], [x])
+    return made
+
+
 def _element_by_element(rule: type[Rule], name: str, convert: Callable[..., Any]) -> Any:
     def function(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
         return rule()(*convert(l))[0]
@@ -99,5 +111,5 @@ min = _element_by_element(autograd.Min, "min", promoted)
 sum = in_precision(_element_by_element(autograd.Sum, "sum", promoted), "wide")
 softmax = in_precision(softmax, "wide")
 #: Functions of other files.
-_LENT = {"as_axes", "called", "floating", "in_precision", "name_functions", "promoted"}
+_LENT = {"as_axes", "called", "floating", "in_precision", "name_functions", "promoted", "raw_if"}
 name_functions(globals(), _LENT)

@@ -11,6 +11,7 @@ from ..dependency import infer_dependency  # noqa: E402, F401
 from ..rules import (  # noqa: E402, F401 - in place of those above
     SoftMax,
     Tile,
+    back_broadcast,
     max,
     mean,
     min,
