@@ -7,14 +7,14 @@ import sys
 
 import numpy as np
 import pytest
-from singa_rs import autograd, layer, tensor
+from singa_rs import ShapeError, autograd, layer, tensor
 from singa_rs.compat import singa
 from singa_rs.tensor import from_numpy
 
 MODULES = (
     "autograd", "data", "device", "image_tool", "initializer", "layer", "loss", "metric", "model",
     "module", "net", "opt", "optimizer", "proto.core_pb2", "proto.model_pb2", "singa_wrap",
-    "snapshot", "sonnx", "tensor",
+    "snapshot", "sonnx", "tensor", "utils",
 )  # fmt: skip
 
 
@@ -238,6 +238,60 @@ def test_results_of_functions_of_raw_tensors_are_tensors():
     made = singa.tensor._call_singa_func(singa.singa_wrap.Ceil, from_numpy(images()).data)
     assert type(made) is tensor.Tensor
     np.testing.assert_array_equal(made.to_numpy(), np.ceil(images()))
+
+
+# ---- utils ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("progress", "bar"),
+    [
+        (0.25, "[.....               ] 25.0% loss 1"),
+        (np.float32(0.5), "[..........          ] 50.0% loss 1"),
+        (0, "[                    ] 0.0% loss 1"),
+        (2, "[....................] 100.0% Done. loss 1"),
+        (-1.0, "[                    ] 0.0% Halt. loss 1"),
+    ],
+)
+def test_progress_is_shown_on_one_line(capsys, progress, bar):
+    singa.utils.update_progress(progress, "loss 1")
+    assert capsys.readouterr().out == bar + "\b" * len(bar)
+
+
+def test_progress_that_is_none():
+    with pytest.raises(TypeError, match="update_progress: progress: got 'x', want a number"):
+        singa.utils.update_progress("x", "")
+    with pytest.raises(ValueError, match="update_progress: progress: got nan"):
+        singa.utils.update_progress(float("nan"), "")
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(
+    ("kernel", "stride"), [((4, 3), (1, 2)), ((2, 5), (3, 1)), ((1, 1), (2, 4))]
+)
+def test_paddings_of_windows_are_those_of_layers(mode, kernel, stride):
+    size = (9, 10)
+    out = singa.utils.get_output_shape(mode, size, kernel, stride)
+    pool = layer.MaxPool2d(kernel, stride, pad_mode=mode)
+    assert pool(from_numpy(images((1, 1, *size)))).shape[2:] == tuple(out)
+    whole, odd = singa.utils.get_padding_shape(mode, size, kernel, stride)
+    for axis in range(2):
+        start, end = (whole[2 * axis + i] + odd[2 * axis + i] for i in range(2))
+        needed = (out[axis] - 1) * stride[axis] + kernel[axis] - size[axis]
+        assert start + end == max(needed, 0)
+        assert (end - start if mode == "SAME_UPPER" else start - end) in (0, 1)
+
+
+def test_extents_without_padding():
+    assert singa.utils.get_output_shape("VALID", [9, 10], [3, 4], [2, 3]) == [4, 3]
+    with pytest.raises(ValueError, match="get_output_shape: auto_pad: got 'same'"):
+        singa.utils.get_output_shape("same", [9], [3], [2])
+    with pytest.raises(ShapeError, match=r"got \[2, 1, 1\] extents"):
+        singa.utils.get_padding_shape("SAME_UPPER", [9, 9], [3], [2])
+
+
+def test_bytes_and_strings_are_strings():
+    assert singa.utils.force_unicode("é".encode()) == "é" == singa.utils.force_unicode("é")
 
 
 # ---- SINGA 1.x -----------------------------------------------------------------------------------
