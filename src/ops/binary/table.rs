@@ -21,13 +21,13 @@ macro_rules! functions {
     (@bool $as:ident) => { Some(BinaryFn::$as) };
     (
         $($(#[$doc:meta])* $number:ident $class:ident $name:literal $scalar:literal
-            { $a:ident, $b:ident => $value:expr } ($($as:ident)?);)*
+            { $a:ident, $b:ident => $value:expr } $c:literal ($($as:ident)?);)*
         ---
         $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
-            { $x:ident, $y:ident => $holds:expr };)*
+            { $x:ident, $y:ident => $holds:expr } $truth_c:literal;)*
         ---
         $($(#[$whole_doc:meta])* $whole:ident $whole_name:literal $whole_scalar:literal
-            { $m:ident, $n:ident => $bits:expr } ($($whole_as:ident)?);)*
+            { $m:ident, $n:ident => $bits:expr } $whole_c:literal ($($whole_as:ident)?);)*
     ) => {
         /// A function of two variables.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -63,6 +63,15 @@ macro_rules! functions {
                 }
             }
 
+            /// Its value in CUDA C, of `a` and `b`.
+            pub fn c_value(self) -> &'static str {
+                match self {
+                    $(BinaryFn::$number => $c,)*
+                    $(BinaryFn::$truth => $truth_c,)*
+                    $(BinaryFn::$whole => $whole_c,)*
+                }
+            }
+
             /// Which types it supports, and the type of its result.
             pub fn class(self) -> Class {
                 match self {
@@ -86,61 +95,62 @@ macro_rules! functions {
 
 /// Hands the rows to a macro: here and in each target, which makes kernels of them.
 ///
-/// A row: name, name with a scalar, value; for numbers also the types, and for these and bits the
-/// equivalent logical function on booleans. `T` is the type of the computation, `L` the instruction set.
+/// A row: name, name with a scalar, value, value in CUDA C; for numbers also the types, and for these
+/// and bits the equivalent logical function on booleans. `T` is the type of the computation, `L` the
+/// instruction set.
 macro_rules! binary_rows {
     ($expand:ident) => {
         $expand! {
             /// a + b.
-            Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } (Or);
+            Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } "plus(a, b)" (Or);
             /// a - b.
-            Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } ();
+            Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } "minus(a, b)" ();
             /// a b.
-            Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } (And);
+            Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } "times(a, b)" (And);
             /// a / b of floats.
-            Div Floating "div" "div_scalar" { a, b => a.over(b) } ();
+            Div Floating "div" "div_scalar" { a, b => a.over(b) } "a / b" ();
             /// a to the power of b.
-            Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } ();
+            Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } "power(a, b)" ();
             /// The larger one, or NaN.
-            Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } (Or);
+            Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } "larger(a, b)" (Or);
             /// The smaller one, or NaN.
-            Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } (And);
+            Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } "smaller(a, b)" (And);
             /// a / b rounded towards minus infinity.
             FloorDivide Arithmetic "floor_divide" "floor_divide_scalar"
-                { a, b => a.floor_over(b) } ();
+                { a, b => a.floor_over(b) } "floor_over(a, b)" ();
             /// The remainder of that division, with b's sign.
             Remainder Arithmetic "remainder" "remainder_scalar"
-                { a, b => a.modulo(b) } ();
+                { a, b => a.modulo(b) } "modulo(a, b)" ();
             ---
             /// a < b.
-            Lt "lt" "lt_scalar" { a, b => a.less(b) };
+            Lt "lt" "lt_scalar" { a, b => a.less(b) } "a < b";
             /// a <= b.
-            Le "le" "le_scalar" { a, b => a.at_most(b) };
+            Le "le" "le_scalar" { a, b => a.at_most(b) } "a <= b";
             /// a > b.
-            Gt "gt" "gt_scalar" { a, b => b.less(a) };
+            Gt "gt" "gt_scalar" { a, b => b.less(a) } "a > b";
             /// a >= b.
-            Ge "ge" "ge_scalar" { a, b => b.at_most(a) };
+            Ge "ge" "ge_scalar" { a, b => b.at_most(a) } "a >= b";
             /// a equals b.
-            Eq "eq" "eq_scalar" { a, b => a.same(b) };
+            Eq "eq" "eq_scalar" { a, b => a.same(b) } "a == b";
             /// a differs from b.
-            Ne "ne" "ne_scalar" { a, b => !a.same(b) };
+            Ne "ne" "ne_scalar" { a, b => !a.same(b) } "a != b";
             /// Neither is zero.
-            And "and" "and_scalar" { a, b => a.truth() & b.truth() };
+            And "and" "and_scalar" { a, b => a.truth() & b.truth() } "truth(a) && truth(b)";
             /// At least one is not zero.
-            Or "or" "or_scalar" { a, b => a.truth() | b.truth() };
+            Or "or" "or_scalar" { a, b => a.truth() | b.truth() } "truth(a) || truth(b)";
             /// Exactly one is zero.
-            Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() };
+            Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() } "truth(a) != truth(b)";
             ---
             /// The bits that both have.
-            BitwiseAnd "bitwise_and" "bitwise_and_scalar" { a, b => a & b } (And);
+            BitwiseAnd "bitwise_and" "bitwise_and_scalar" { a, b => a & b } "a & b" (And);
             /// The bits that at least one has.
-            BitwiseOr "bitwise_or" "bitwise_or_scalar" { a, b => a | b } (Or);
+            BitwiseOr "bitwise_or" "bitwise_or_scalar" { a, b => a | b } "a | b" (Or);
             /// The bits that exactly one has.
-            BitwiseXor "bitwise_xor" "bitwise_xor_scalar" { a, b => a ^ b } (Xor);
+            BitwiseXor "bitwise_xor" "bitwise_xor_scalar" { a, b => a ^ b } "a ^ b" (Xor);
             /// The bits of a, moved up by b.
-            LeftShift "left_shift" "left_shift_scalar" { a, b => a.shifted_left(b) } ();
+            LeftShift "left_shift" "left_shift_scalar" { a, b => a.shifted_left(b) } "shifted_left(a, b)" ();
             /// The bits of a, moved down by b; those of a negative number are preceded by ones.
-            RightShift "right_shift" "right_shift_scalar" { a, b => a.shifted_right(b) } ();
+            RightShift "right_shift" "right_shift_scalar" { a, b => a.shifted_right(b) } "shifted_right(a, b)" ();
         }
     };
 }

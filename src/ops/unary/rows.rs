@@ -1,5 +1,7 @@
 //! Turns a row of the table of functions into code.
 
+use crate::ops::Real;
+
 /// What the gradient of a function needs besides the gradient of its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Saves {
@@ -16,10 +18,13 @@ macro_rules! functions {
     (@has {}) => { false };
     (@has $row:tt) => { true };
     (@saves { $saves:expr; $($rest:tt)* }) => { $saves };
+    (@variables { $saves:expr; $($x:ident),+ => $result:expr }) => { &[$(stringify!($x)),+] };
+    (@value [$value:literal, $slope:literal]) => { $value };
+    (@slope [$value:literal, $slope:literal]) => { $slope };
     ($(
         $(#[$doc:meta])*
         $variant:ident $({ $($p:ident: $type:ty),* })? $name:literal $cost:ident
-            $floats:tt $integers:tt $gradient:tt;
+            $floats:tt $integers:tt $gradient:tt $c:tt;
     )*) => {
         /// A function of one variable, with its parameters.
         #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -70,6 +75,35 @@ macro_rules! functions {
                 }
             }
 
+            /// Its value in CUDA C, of `x` and the parameters.
+            pub fn c_value(&self) -> &'static str {
+                match self {
+                    $(UnaryFn::$variant { .. } => functions!(@value $c),)*
+                    UnaryFn::Not => "!truth(x)",
+                }
+            }
+
+            /// Its gradient in CUDA C, and the variables there: that of the result, and what is
+            /// saved. None for `not`.
+            pub fn c_gradient(&self) -> Option<(&'static str, &'static [&'static str])> {
+                match self {
+                    $(UnaryFn::$variant { .. } => {
+                        Some((functions!(@slope $c), functions!(@variables $gradient)))
+                    })*
+                    UnaryFn::Not => None,
+                }
+            }
+
+            /// Its parameters, by name; NaN for an absent one.
+            pub fn parameters(&self) -> SmallVec<[(&'static str, f64); 2]> {
+                match self {
+                    $(UnaryFn::$variant $({ $($p),* })? => {
+                        smallvec![$($((stringify!($p), $p.number())),*)?]
+                    })*
+                    UnaryFn::Not => smallvec![],
+                }
+            }
+
             /// Whether it maps integers to integers (or truth values).
             pub fn takes_integers(&self) -> bool {
                 match self {
@@ -82,3 +116,21 @@ macro_rules! functions {
 }
 
 pub(super) use functions;
+
+/// A parameter as a number.
+pub(super) trait Parameter {
+    /// NaN if it is absent.
+    fn number(&self) -> f64;
+}
+
+impl Parameter for Real {
+    fn number(&self) -> f64 {
+        self.0
+    }
+}
+
+impl Parameter for Option<Real> {
+    fn number(&self) -> f64 {
+        self.map_or(f64::NAN, |real| real.0)
+    }
+}

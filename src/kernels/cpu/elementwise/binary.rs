@@ -56,13 +56,13 @@ fn tile(f: BinaryFn, dtype: DType) -> Box<dyn Tile<3>> {
 macro_rules! tiles {
     (
         $($(#[$doc:meta])* $number:ident $class:ident $name:literal $scalar:literal
-            { $a:ident, $b:ident => $value:expr } ($($as:ident)?);)*
+            { $a:ident, $b:ident => $value:expr } $c:literal ($($as:ident)?);)*
         ---
         $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
-            { $x:ident, $y:ident => $holds:expr };)*
+            { $x:ident, $y:ident => $holds:expr } $truth_c:literal;)*
         ---
         $($(#[$whole_doc:meta])* $whole:ident $whole_name:literal $whole_scalar:literal
-            { $m:ident, $n:ident => $bits:expr } ($($whole_as:ident)?);)*
+            { $m:ident, $n:ident => $bits:expr } $whole_c:literal ($($whole_as:ident)?);)*
     ) => {
         /// The tile of a function's values on numbers.
         fn numbers<T: Number>(f: BinaryFn) -> Box<dyn Tile<3>> {

@@ -117,7 +117,7 @@ macro_rules! kernels {
     ($(
         $(#[$doc:meta])*
         $variant:ident $({ $($p:ident: $type:ty),* })? $name:literal $cost:ident
-            $floats:tt $integers:tt $gradient:tt;
+            $floats:tt $integers:tt $gradient:tt $c:tt;
     )*) => {
         /// A function's values on floats; `None` for `not`.
         #[allow(unused_variables)]
