@@ -7,6 +7,7 @@ BENCH_VENV := $(CURDIR)/.venv-bench
 OLDEST_VENV := $(CURDIR)/.venv-oldest
 SINGA_VENV := $(CURDIR)/.venv-singa
 DOCS_VENV := $(CURDIR)/.venv-docs
+CUDA_VENV := $(CURDIR)/.venv-cuda
 SINGA ?=
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(VENV)
@@ -18,7 +19,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library site bench bench-steps bench-load bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library site bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -27,6 +28,7 @@ help:
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
 	@echo "make test-oldest  test arrays and ONNX files with the oldest NumPy and onnx"
 	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
+	@echo "make test-cuda  compile every kernel for GPUs with CUDA's own compiler (minutes; needs no GPU)"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make fuzz-files  load 20,000 changed files of each format, kill 200 saves (an hour)"
@@ -149,6 +151,17 @@ test-singa: wheel $(SINGA_VENV)/.ready
 	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
 	SINGA="$(abspath $(SINGA))" $(SINGA_VENV)/bin/python -m pytest tests/singa -rs $(ARGS)
 
+# Every kernel for GPUs that the tests make is also compiled by CUDA's own compiler; needs no GPU.
+$(CUDA_VENV)/.ready: Makefile
+	$(call make_venv,$(CUDA_VENV))
+	$(CUDA_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    'nvidia-cuda-nvrtc-cu12==12.*'
+	@touch $@
+
+test-cuda: build $(CUDA_VENV)/.ready
+	export SINGA_RS_NVRTC=$$(echo $(CUDA_VENV)/lib/python*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12); \
+	    cargo test --no-default-features --lib kernels::tests $(ARGS)
+
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:
 	RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom --no-default-features --lib models
@@ -223,5 +236,6 @@ bench-load: bench-env
 	$(BENCH_VENV)/bin/python benches/python/load.py --quota 1.0 1.5 --beside $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(SINGA_VENV) $(DOCS_VENV) dist python/singa_rs/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(SINGA_VENV) $(DOCS_VENV) $(CUDA_VENV) dist \
+	    python/singa_rs/*.so
 	cargo clean

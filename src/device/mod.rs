@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod cpu;
+pub mod cuda;
 pub mod ending;
 pub mod heap;
 pub mod ledger;

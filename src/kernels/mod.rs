@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod cpu;
+pub mod cuda;
 mod execute;
 mod finite;
 pub mod kernel;

@@ -1,6 +1,7 @@
 //! Runs kernels in tests: on tensors of any layout, on any number of threads, in place.
 #![allow(unsafe_code)]
 
+mod gpu;
 mod host;
 mod random;
 mod tensor;
@@ -72,7 +73,9 @@ fn apply_sharing(
         assert_eq!(format!("{checked:?}"), format!("{status:?}"), "the check and the run");
     }
     assert!(status.is_ok() || made == unwritten, "written in spite of {status:?}");
-    status.map(|()| made)
+    status?;
+    gpu::compare(kind, &io, inputs, shared, &made)?;
+    Ok(made)
 }
 
 /// Runs a kernel prepared for these inputs and for outputs of these metas.

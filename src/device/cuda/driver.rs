@@ -1,0 +1,119 @@
+//! What is asked of CUDA's driver and compiler.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+use crate::device::Stream;
+use crate::error::Result;
+
+/// The text of a kernel in CUDA C, without what the compiler for a GPU alone knows. Its one argument
+/// is a structure named `Arguments`.
+#[derive(Clone, Copy, Debug)]
+pub struct Code<'a> {
+    /// The name of the function.
+    pub name: &'a str,
+    /// What comes before the text of every kernel.
+    pub prelude: &'a str,
+    /// The kernel's own text.
+    pub text: &'a str,
+    /// Whether threads of a block wait for each other.
+    pub has_barriers: bool,
+}
+
+/// A compiled kernel: never unloaded, so that it may be launched at any time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Function(pub usize);
+
+/// How a kernel is launched: blocks and threads in one dimension each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Launch {
+    /// The number of blocks.
+    pub blocks: u32,
+    /// The number of threads of a block.
+    pub threads: u32,
+    /// The stream that it is put on.
+    pub stream: Stream,
+}
+
+/// One GPU, its driver and its compiler. Work that is put on a stream is done in order; copies
+/// between host and GPU wait for it.
+pub trait Driver: Send + Sync {
+    /// Compiles a kernel, or finds it among those compiled before.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] with what the compiler says.
+    fn compile(&self, code: Code) -> Result<Function>;
+
+    /// Puts a kernel on a stream.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where the driver refuses.
+    ///
+    /// # Safety
+    /// `argument` is the structure that the kernel takes, and the addresses in it are valid until
+    /// the stream has run it.
+    unsafe fn launch(&self, function: Function, launch: Launch, argument: &[u64]) -> Result<()>;
+
+    /// Waits until a stream has done all its work.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where a kernel failed.
+    fn wait(&self, stream: Stream) -> Result<()>;
+
+    /// The stream that operations run on.
+    fn stream(&self) -> Stream;
+
+    /// Allocates bytes, aligned to at least 256; None where they are refused.
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Frees memory once the streams no longer use it.
+    ///
+    /// # Safety
+    /// `start` came from [`Driver::allocate`] and is not used again.
+    unsafe fn free(&self, start: NonNull<u8>);
+
+    /// Sets bytes of the GPU, in the order of the stream.
+    ///
+    /// # Safety
+    /// They are writable memory of this GPU.
+    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize);
+
+    /// Copies to the host, after the stream's work so far.
+    ///
+    /// # Safety
+    /// `from` addresses as many bytes of this GPU.
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]);
+
+    /// Copies from the host, after the stream's work so far.
+    ///
+    /// # Safety
+    /// As [`Driver::download`].
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>);
+
+    /// Reserves addresses without memory, a multiple of [`Driver::granule`]; None where refused.
+    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Gives reserved addresses back, of which none is backed.
+    ///
+    /// # Safety
+    /// They came from [`Driver::reserve`] and are not used again.
+    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize);
+
+    /// Backs one granule of reserved addresses; whether there was memory.
+    ///
+    /// # Safety
+    /// It is reserved and not backed.
+    unsafe fn map(&self, granule: NonNull<u8>) -> bool;
+
+    /// Releases the memory of one granule.
+    ///
+    /// # Safety
+    /// It is backed, and nobody uses it.
+    unsafe fn unmap(&self, granule: NonNull<u8>);
+
+    /// The size in which reserved addresses are backed.
+    fn granule(&self) -> usize;
+
+    /// The free and the total memory, in bytes.
+    fn memory(&self) -> (usize, usize);
+}

@@ -1,0 +1,255 @@
+//! A driver without a GPU, for tests: kernels are compiled for the host, and a stream runs what was
+//! put on it only when somebody waits for it.
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Code, Driver, Function, Launch};
+use crate::device::{Stream, pages};
+use crate::error::{Error, Result};
+
+/// What CUDA C needs on the host.
+const HEADER: &str = include_str!("emulated.h");
+/// What memory holds before it is written.
+const POISON: u8 = 0xa5;
+/// The memory of the GPU.
+const BYTES: usize = 256 << 20;
+/// Its one stream; any but the host's.
+const STREAM: Stream = Stream(7);
+
+/// The function that a compiled kernel offers: blocks, threads, the argument.
+type Entry = unsafe extern "C" fn(u32, u32, *const u64);
+
+/// A GPU that is not there.
+#[derive(Default)]
+pub struct Emulated {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The compiled kernels, by what their texts hash to.
+    functions: HashMap<u64, Function>,
+    /// What is on the stream.
+    work: Vec<(Function, Launch, Vec<u64>)>,
+    /// The sizes of what is allocated and backed, by address.
+    taken: HashMap<usize, usize>,
+}
+
+/// The emulated GPU of this process.
+pub fn driver() -> &'static Emulated {
+    static DRIVER: std::sync::LazyLock<Emulated> = std::sync::LazyLock::new(Emulated::default);
+    &DRIVER
+}
+
+impl Emulated {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs what is on the stream.
+    fn flush(&self, state: &mut State) {
+        for (function, launch, argument) in state.work.drain(..) {
+            // SAFETY: the address is that of such a function, and whoever launched it vouches for
+            // the argument.
+            unsafe {
+                let entry: Entry = std::mem::transmute(function.0);
+                entry(launch.blocks, launch.threads, argument.as_ptr());
+            }
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, start: Option<NonNull<u8>>, bytes: usize) -> Option<NonNull<u8>> {
+        let start = start?;
+        self.taken.insert(start.addr().get(), bytes);
+        // SAFETY: the memory is new.
+        unsafe { start.write_bytes(POISON, bytes) };
+        Some(start)
+    }
+
+    fn left(&self) -> usize {
+        BYTES.saturating_sub(self.taken.values().sum())
+    }
+}
+
+impl Driver for Emulated {
+    fn compile(&self, code: Code) -> Result<Function> {
+        let mut hasher = DefaultHasher::new();
+        (code.text, code.has_barriers, code.prelude, HEADER).hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(function) = self.state().functions.get(&hash) {
+            return Ok(*function);
+        }
+        let function = open(&built(code, hash)?)?;
+        self.state().functions.insert(hash, function);
+        Ok(function)
+    }
+
+    unsafe fn launch(&self, function: Function, launch: Launch, argument: &[u64]) -> Result<()> {
+        assert_eq!(launch.stream, STREAM, "a kernel on another stream");
+        self.state().work.push((function, launch, argument.to_vec()));
+        Ok(())
+    }
+
+    fn wait(&self, _stream: Stream) -> Result<()> {
+        self.flush(&mut self.state());
+        Ok(())
+    }
+
+    fn stream(&self) -> Stream {
+        STREAM
+    }
+
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
+        let mut state = self.state();
+        if bytes > state.left() {
+            return None;
+        }
+        let layout = std::alloc::Layout::from_size_align(bytes, 256).ok()?;
+        // SAFETY: nobody allocates nothing.
+        let start = NonNull::new(unsafe { std::alloc::alloc(layout) });
+        state.take(start, bytes)
+    }
+
+    unsafe fn free(&self, start: NonNull<u8>) {
+        let mut state = self.state();
+        self.flush(&mut state);
+        let bytes = state.taken.remove(&start.addr().get()).expect("memory that is allocated");
+        // SAFETY: it was allocated with this layout.
+        unsafe {
+            start.write_bytes(POISON, bytes);
+            let layout = std::alloc::Layout::from_size_align_unchecked(bytes, 256);
+            std::alloc::dealloc(start.as_ptr(), layout);
+        }
+    }
+
+    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize) {
+        self.flush(&mut self.state());
+        // SAFETY: guaranteed by the caller.
+        unsafe { start.write_bytes(value, bytes) }
+    }
+
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+        self.flush(&mut self.state());
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) }
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+        self.flush(&mut self.state());
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
+        pages::reserve(bytes)
+    }
+
+    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::unreserve(start, bytes) }
+    }
+
+    unsafe fn map(&self, granule: NonNull<u8>) -> bool {
+        let mut state = self.state();
+        let bytes = self.granule();
+        // SAFETY: guaranteed by the caller.
+        let granted = bytes <= state.left() && unsafe { pages::commit(granule, bytes) };
+        granted && state.take(Some(granule), bytes).is_some()
+    }
+
+    unsafe fn unmap(&self, granule: NonNull<u8>) {
+        let mut state = self.state();
+        self.flush(&mut state);
+        state.taken.remove(&granule.addr().get());
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::decommit(granule, self.granule()) }
+    }
+
+    fn granule(&self) -> usize {
+        pages::LARGE_PAGE
+    }
+
+    fn memory(&self) -> (usize, usize) {
+        (self.state().left(), BYTES)
+    }
+}
+
+/// Opens a compiled kernel for good.
+fn open(path: &Path) -> Result<Function> {
+    let failed = |e: libloading::Error| refusal(e.to_string());
+    // SAFETY: it was compiled from our own text.
+    let library = unsafe { libloading::Library::new(path) }.map_err(failed)?;
+    let library: &'static libloading::Library = Box::leak(Box::new(library));
+    // SAFETY: the text ends with a function of this name and type.
+    let entry: libloading::Symbol<Entry> = unsafe { library.get(b"launch") }.map_err(failed)?;
+    Ok(Function(*entry as usize))
+}
+
+fn refusal(message: String) -> Error {
+    Error::Device { op: "cuda".into(), message }
+}
+
+/// The file of a compiled kernel. Files are shared by processes: each is written under a name of its
+/// own, and renamed when it is whole.
+fn built(code: Code, hash: u64) -> Result<PathBuf> {
+    let folder = std::env::temp_dir().join("singa_rs-emulated");
+    let failed = |e: std::io::Error| refusal(e.to_string());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let library = folder.join(format!("{hash:016x}.so"));
+    if library.exists() {
+        return Ok(library);
+    }
+    let header = header(&folder, code.prelude)?;
+    let own = folder.join(format!("{hash:016x}-{}.cpp", std::process::id()));
+    let Code { name, text, has_barriers, .. } = code;
+    let entry = format!(
+        "extern \"C\" void launch(unsigned blocks, unsigned threads, const Arguments *g) {{\n    \
+         run_grid(blocks, threads, {has_barriers}, [&] {{ {name}(*g); }});\n}}\n"
+    );
+    std::fs::write(&own, format!("{text}\n{entry}")).map_err(failed)?;
+    let made = own.with_extension("so");
+    run(compiler().arg("-shared").arg("-include").arg(header).arg(&own).arg("-o").arg(&made))?;
+    std::fs::rename(made, &library).map_err(failed)?;
+    std::fs::remove_file(own).map_err(failed)?;
+    Ok(library)
+}
+
+/// What comes before every kernel, compiled once.
+fn header(folder: &Path, prelude: &str) -> Result<PathBuf> {
+    let failed = |e: std::io::Error| refusal(e.to_string());
+    let mut hasher = DefaultHasher::new();
+    (HEADER, prelude).hash(&mut hasher);
+    let header = folder.join(format!("{:016x}.h", hasher.finish()));
+    let compiled = header.with_extension("h.gch");
+    if !compiled.exists() {
+        let id = std::process::id();
+        let [own, made] = ["h", "gch"].map(|end| header.with_extension(format!("{id}.{end}")));
+        std::fs::write(&own, HEADER.to_string() + prelude).map_err(failed)?;
+        run(compiler().arg("-x").arg("c++-header").arg(&own).arg("-o").arg(&made))?;
+        std::fs::rename(own, &header).map_err(failed)?;
+        std::fs::rename(made, &compiled).map_err(failed)?;
+    }
+    Ok(header)
+}
+
+/// Products and sums are not contracted, as on a GPU: fused kernels then give the same bits.
+fn compiler() -> Command {
+    let mut command = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+    command.args(["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fwrapv", "-w"]);
+    command
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().map_err(|e| refusal(format!("{command:?}: {e}")))?;
+    let message = || refusal(String::from_utf8_lossy(&output.stderr).into_owned());
+    crate::ensure!(output.status.success(), message());
+    Ok(())
+}

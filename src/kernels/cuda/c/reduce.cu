@@ -1,0 +1,95 @@
+// Reductions: an accumulator takes values one by one, and two of them are joined.
+
+template <class T> struct Total { T value; };
+template <class T> struct Extreme { T value; int64 place; bool is_any; };
+
+// In: the type that is computed in; `Acc` the accumulator, made of bits alone.
+template <class T, class Sum> struct Adding {
+    typedef Total<Sum> Acc;
+    static Acc none() { return {Sum(0)}; }
+    static Acc take(Acc a, T x, int64) { return {plus(a.value, Sum(x))}; }
+    static Acc join(Acc a, Acc b) { return {plus(a.value, b.value)}; }
+    static Sum result(Acc a, int64) { return a.value; }
+};
+template <class T, class Sum> struct Averaging : Adding<T, Sum> {
+    static Sum result(Total<Sum> a, int64 count) { return a.value / Sum(count); }
+};
+template <class T, class Sum> struct Multiplying {
+    typedef Total<Sum> Acc;
+    static Acc none() { return {Sum(1)}; }
+    static Acc take(Acc a, T x, int64) { return {times(a.value, Sum(x))}; }
+    static Acc join(Acc a, Acc b) { return {times(a.value, b.value)}; }
+    static Sum result(Acc a, int64) { return a.value; }
+};
+template <class T, bool ALL> struct Holding {
+    typedef Total<bool> Acc;
+    static Acc none() { return {ALL}; }
+    static Acc take(Acc a, T x, int64) { return join(a, {truth(x)}); }
+    static Acc join(Acc a, Acc b) { return {ALL ? a.value && b.value : a.value || b.value}; }
+    static bool result(Acc a, int64) { return a.value; }
+};
+// The first of several greatest or least values, or of several NaNs.
+template <class T, bool GREATEST> struct Finding {
+    typedef Extreme<T> Acc;
+    static Acc none() { return {T(0), 0, false}; }
+    static Acc take(Acc a, T x, int64 place) { return join(a, {x, place, true}); }
+    static Acc join(Acc a, Acc b) {
+        if (!a.is_any || !b.is_any) return a.is_any ? a : b;
+        bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+        bool is_tie = a_is_nan ? b_is_nan : a.value == b.value;
+        if (is_tie) return a.place <= b.place ? a : b;
+        bool is_better = GREATEST ? b.value > a.value : b.value < a.value;
+        return !a_is_nan && (b_is_nan || is_better) ? b : a;
+    }
+    static T result(Acc a, int64) { return a.value; }
+};
+template <class T, bool GREATEST> struct Placing : Finding<T, GREATEST> {
+    static int64 result(Extreme<T> a, int64) { return a.place; }
+};
+
+// Elements `first` to `last` of those that are reduced to output `o`.
+template <class F, class In, class Kept, class Reduced>
+typename F::Acc folded(const In *in, const Kept &kept, const Reduced &reduced, int64 o,
+    int64 first, int64 last, int64 step) {
+    typename F::Acc acc = F::none();
+    const In *start = in + kept.at(o);
+    for (int64 k = first; k < last; k += step) acc = F::take(acc, load(start[reduced.at(k)]), k);
+    return acc;
+}
+
+// One thread an output and chunk.
+template <class F, class In, class Kept, class Reduced>
+void fold_columns(const In *in, typename F::Acc *out, const Kept &kept, const Reduced &reduced,
+    int64 outputs, int64 count, int64 chunk, int64 chunks) {
+    int64 threads = (int64)gridDim.x * blockDim.x;
+    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < outputs * chunks; i += threads) {
+        int64 o = i % outputs, first = i / outputs * chunk;
+        int64 last = first + chunk < count ? first + chunk : count;
+        out[o * chunks + i / outputs] = folded<F>(in, kept, reduced, o, first, last, 1);
+    }
+}
+
+// One block an output and chunk.
+template <class F, class In, class Kept, class Reduced>
+void fold_rows(const In *in, typename F::Acc *out, const Kept &kept, const Reduced &reduced,
+    int64 outputs, int64 count, int64 chunk, int64 chunks) {
+    for (int64 i = blockIdx.x; i < outputs * chunks; i += gridDim.x) {
+        int64 first = i % chunks * chunk;
+        int64 last = first + chunk < count ? first + chunk : count;
+        typename F::Acc own =
+            folded<F>(in, kept, reduced, i / chunks, first + threadIdx.x, last, blockDim.x);
+        typename F::Acc all = combined(own, F::join);
+        if (threadIdx.x == 0) out[i] = all;
+    }
+}
+
+// Joins the chunks of each output in order.
+template <class F, class Out>
+void join_chunks(const typename F::Acc *in, Out *out, int64 outputs, int64 count, int64 chunks) {
+    int64 threads = (int64)gridDim.x * blockDim.x;
+    for (int64 o = (int64)blockIdx.x * blockDim.x + threadIdx.x; o < outputs; o += threads) {
+        typename F::Acc acc = F::none();
+        for (int64 c = 0; c < chunks; c++) acc = F::join(acc, in[o * chunks + c]);
+        store(out[o], F::result(acc, count));
+    }
+}

@@ -1,0 +1,91 @@
+//! Moving data: copies, casts, fills, ranges and concatenation.
+
+use super::check::{Check, Found};
+use super::program::{Place, Program};
+use super::source::Source;
+use super::types::stored;
+use super::walk::Walk;
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::ops::copy::{Arange, Concat, Fill};
+use crate::ops::{Family, Meta, Scalar};
+
+/// Copies elements into another layout or dtype.
+pub fn copied(name: &'static str, from: &Meta, to: &Meta) -> Program {
+    Program::one(copy(name, from, to), 1, 1)
+}
+
+fn copy(name: &'static str, from: &Meta, to: &Meta) -> Source {
+    let mut source = Source::new(name, &[from.dtype], &[to.dtype]);
+    let places = source.each(&Walk::new(&to.shape, &[from, to]));
+    let (input, output) = (format!("g.in0[{}]", places[0]), format!("g.out0[{}]", places[1]));
+    match from.dtype == to.dtype {
+        true => source.line(format!("    {output} = {input};")),
+        false => source.line(format!("    convert({output}, {input});")),
+    }
+    source.end();
+    source
+}
+
+/// Copies elements into another dtype, which must represent all of them.
+pub fn converted(name: &'static str, from: &Meta, to: &Meta) -> Program {
+    let (source, target) = (from.dtype, to.dtype);
+    let refusal = move |found: Found| {
+        let got = match source.is_float() {
+            true => found.real.to_string(),
+            false => found.integer.to_string(),
+        };
+        Error::dtype(name, [source], format!("values that {target} can hold, not {got}"))
+    };
+    let bad = format!("!holds<{}>(x)", stored(target));
+    copied(name, from, to).checked(Check::new(0, from, |_| bad, refusal), from)
+}
+
+/// Fills a tensor with a value.
+///
+/// # Errors
+/// Those of a value that the dtype does not represent.
+pub fn fill(op: &Fill, to: &Meta) -> Result<Program> {
+    let mut source = Source::new(op.name(), &[], &[op.dtype]);
+    let value = crate::dispatch!(float op.dtype, T => source.number(op.element::<T>()?.to_f64()),
+        else => crate::dispatch!(op.dtype, T => source.integer(op.element::<T>()?.to_i64())));
+    let places = source.each(&Walk::new(&to.shape, &[to]));
+    source.line(format!("    convert(g.out0[{}], {value});", places[0]));
+    source.end();
+    Ok(Program::one(source, 0, 1))
+}
+
+/// Fills a tensor with numbers at equal distances.
+///
+/// # Errors
+/// Those of numbers that the dtype does not represent.
+pub fn arange(op: &Arange, to: &Meta) -> Result<Program> {
+    let mut source = Source::new(op.name(), &[], &[op.dtype]);
+    let [start, step] = match op.dtype.is_int() {
+        true => op.integers()?.map(|number| source.integer(number)),
+        false => [op.start, op.step].map(|number: Scalar| source.number(number.to_f64())),
+    };
+    let axes: Vec<usize> = (0..to.shape.rank()).collect();
+    let places = source.each(&Walk::along(&axes, &[to]));
+    source.line(format!("    convert(g.out0[{}], {start} + i * {step});", places[0]));
+    source.end();
+    Ok(Program::one(source, 0, 1))
+}
+
+/// Copies each tensor to its part of the result.
+///
+/// # Errors
+/// Those of the axis.
+pub fn concat(op: &Concat, io: &[&Meta]) -> Result<Program> {
+    let (to, inputs) = io.split_last().expect("an operation has an output");
+    let axis = to.shape.axis(op.name(), op.axis)?;
+    let (mut program, mut at) = (Program::default(), 0);
+    for (i, from) in inputs.iter().enumerate().filter(|(_, from)| from.numel() > 0) {
+        let part = Meta { dtype: to.dtype, shape: from.shape.clone(), strides: to.strides.clone() };
+        let offset = at as isize * to.strides[axis] * to.dtype.size() as isize;
+        let places = [Place::Input(i), Place::Output(0, offset)];
+        program = program.then(copy(op.name(), from, &part), &places);
+        at += from.shape[axis];
+    }
+    Ok(program)
+}

@@ -1,0 +1,150 @@
+//! The text of a kernel, and how it is launched.
+
+use std::fmt::Write;
+
+use super::types::stored;
+use super::walk::Walk;
+use crate::dtype::DType;
+
+/// What every kernel begins with.
+pub const PRELUDE: &str = concat!(
+    include_str!("c/numbers.cu"),
+    include_str!("c/functions.cu"),
+    include_str!("c/gamma.cu"),
+    include_str!("c/walk.cu")
+);
+/// The threads of a block, unless a kernel says otherwise.
+pub const THREADS: u32 = 256;
+/// The most blocks: further elements are left to the same threads.
+const BLOCKS: usize = 1 << 16;
+
+/// A kernel's text, and how it is launched. It has one argument, a structure of 64-bit fields: the
+/// addresses of its tensors, then the words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// The operation.
+    pub name: &'static str,
+    /// Templates that the body calls.
+    templates: Vec<&'static str>,
+    fields: String,
+    body: String,
+    /// The fields after the addresses.
+    pub words: Vec<u64>,
+    /// The number of blocks.
+    pub blocks: u32,
+    /// The number of threads of a block.
+    pub threads: u32,
+    /// Whether threads wait for each other.
+    pub has_barriers: bool,
+}
+
+impl Source {
+    /// A kernel without a body for tensors of these types, inputs first: `in0`, `in1`, `out0`, ...
+    pub fn new(name: &'static str, inputs: &[DType], outputs: &[DType]) -> Source {
+        let mut fields = String::new();
+        for (i, &dtype) in inputs.iter().enumerate() {
+            let _ = writeln!(fields, "    const {} *in{i};", stored(dtype));
+        }
+        for (i, &dtype) in outputs.iter().enumerate() {
+            let _ = writeln!(fields, "    {} *out{i};", stored(dtype));
+        }
+        Source {
+            name,
+            templates: Vec::new(),
+            fields,
+            body: String::new(),
+            words: Vec::new(),
+            blocks: 1,
+            threads: THREADS,
+            has_barriers: false,
+        }
+    }
+
+    /// Adds a text of templates that the body calls.
+    pub fn with(mut self, templates: &'static str) -> Source {
+        self.templates.push(templates);
+        self
+    }
+
+    /// Lets threads wait for each other.
+    pub fn waiting(mut self) -> Source {
+        self.has_barriers = true;
+        self
+    }
+
+    /// As many blocks as there are tasks, which a block takes one by one where they are too many.
+    pub fn blocks(mut self, tasks: usize) -> Source {
+        self.blocks = tasks.clamp(1, BLOCKS) as u32;
+        self
+    }
+
+    /// Adds a line to the body.
+    pub fn line(&mut self, line: impl AsRef<str>) {
+        let _ = writeln!(self.body, "    {}", line.as_ref());
+    }
+
+    /// Adds a whole number to the arguments; its name in the body.
+    pub fn integer(&mut self, value: i64) -> String {
+        self.field("int64", &[value as u64])
+    }
+
+    /// Adds a size to the arguments; its name in the body.
+    pub fn size(&mut self, value: usize) -> String {
+        self.integer(value as i64)
+    }
+
+    /// Adds a number to the arguments; its name in the body.
+    pub fn number(&mut self, value: f64) -> String {
+        self.field("double", &[value.to_bits()])
+    }
+
+    /// Adds a walk to the arguments; its name in the body.
+    pub fn walk(&mut self, walk: &Walk) -> String {
+        let kind = format!("Walk<{}, {}, {}>", walk.index(), walk.rank(), walk.tensors);
+        self.field(&kind, &walk.words())
+    }
+
+    fn field(&mut self, kind: &str, words: &[u64]) -> String {
+        let name = format!("p{}", self.words.len());
+        let _ = writeln!(self.fields, "    {kind} {name};");
+        self.words.extend(words);
+        format!("g.{name}")
+    }
+
+    /// Begins a loop in which each thread takes some of the elements of a walk; the places of the
+    /// tensors there. [`Source::end`] ends it.
+    pub fn each(&mut self, walk: &Walk) -> Vec<String> {
+        self.blocks = walk.count.div_ceil(self.threads as usize).clamp(1, BLOCKS) as u32;
+        let (index, count) = (walk.index(), self.size(walk.count));
+        self.line(format!("const {index} threads = ({index})gridDim.x * blockDim.x;"));
+        self.line(format!("const {index} first = ({index})blockIdx.x * blockDim.x + threadIdx.x;"));
+        self.line(format!("for ({index} i = first; i < ({index}){count}; i += threads) {{"));
+        if walk.is_flat() {
+            return vec!["i".to_string(); walk.tensors];
+        }
+        let name = self.walk(walk);
+        self.line(format!("    int64 at[{}];", walk.tensors));
+        self.line(format!("    {name}.at(i, at);"));
+        (0..walk.tensors).map(|t| format!("at[{t}]")).collect()
+    }
+
+    /// Ends the loop of [`Source::each`].
+    pub fn end(&mut self) {
+        self.line("}");
+    }
+
+    /// The name of the function, which is none of C's.
+    pub fn entry(&self) -> String {
+        format!("run_{}", self.name)
+    }
+
+    /// The text that follows the prelude.
+    pub fn text(&self) -> String {
+        let (Source { fields, body, .. }, entry) = (self, self.entry());
+        let templates = self.templates.join("\n");
+        format!(
+            "{templates}\nstruct Arguments {{\n{fields}}};\n\n\
+             extern \"C\" __global__ void {entry}(const Arguments g) {{\n{body}}}\n"
+        )
+    }
+}
