@@ -11,6 +11,7 @@ mod failures;
 mod finite;
 mod fits;
 mod generators;
+mod gpu;
 mod host;
 mod initial;
 mod kernels;

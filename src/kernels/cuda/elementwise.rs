@@ -1,7 +1,7 @@
 //! Kernels of operations that work element by element, and of regions of them.
 
 use super::check::Check;
-use super::expression::{Value, compute};
+use super::expression::{Value, compute, has_expression};
 use super::program::Program;
 use super::source::Source;
 use super::types::computed;
@@ -30,6 +30,18 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
 pub fn region(region: &Region, io: &[&Meta]) -> Result<Option<Program>> {
     let source = source(region, region.name(), io)?;
     Ok(source.map(|source| Program::one(source, region.inputs, region.outputs.len())))
+}
+
+/// Whether a region is one kernel: all its links have expressions, and nothing precedes or follows.
+pub fn is_fusible(region: &Region, values: &[Meta]) -> bool {
+    let results = &values[region.inputs..];
+    let has_one = |(link, result): (&Link, &Meta)| {
+        let is_local = link.kind.family().locality(result.shape.rank()) == Locality::Element;
+        is_local && has_expression(&link.kind)
+    };
+    region.producer.is_none()
+        && region.consumer.is_none()
+        && region.links.iter().zip(results).all(has_one)
 }
 
 /// Integers lack some quotients and powers: the second operand is checked first.

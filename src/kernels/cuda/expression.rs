@@ -23,6 +23,17 @@ struct Expression {
     text: &'static str,
 }
 
+/// Whether an operation has an expression.
+pub fn has_expression(kind: &Kind) -> bool {
+    match kind {
+        Kind::UnaryGrad(op) => op.f.c_gradient().is_some(),
+        kind => matches!(
+            kind,
+            Kind::Unary(_) | Kind::Binary(_) | Kind::BinaryScalar(_) | Kind::Where(_)
+        ),
+    }
+}
+
 /// Adds the statement that computes an operation on these values; whether there is one.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ mod random;
 mod reduce;
 mod rows;
 mod source;
+mod target;
 mod types;
 mod walk;
 
@@ -21,6 +22,7 @@ use crate::error::Result;
 use crate::ops::{Family, Kind, Meta};
 pub use launch::{Runner, codes};
 pub use program::Program;
+pub use target::Cuda;
 
 /// What runs for an operation; `io` are the inputs, then the outputs with their actual metas. None
 /// for operations that have no kernel.

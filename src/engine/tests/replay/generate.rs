@@ -53,6 +53,11 @@ pub struct Program {
 
 impl Program {
     pub fn draw(seed: u64) -> Program {
+        Program::draw_for(seed, engine(1 << 22), true)
+    }
+
+    /// A program of what an engine runs, with or without sequences of steps that belong together.
+    pub fn draw_for(seed: u64, engine: Engine, has_motifs: bool) -> Program {
         let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let shapes = [vec![3, 4], vec![4], vec![2, 3, 4], vec![3, 1], vec![]];
         let mut draw = |least| (0..least + random.below(2)).map(|_| random.pick(&shapes)).collect();
@@ -71,20 +76,19 @@ impl Program {
             holds_results,
             features: Features::default(),
         };
-        program.fill(&mut random);
+        program.fill(&mut random, engine, has_motifs);
         program
     }
 
     /// Draws steps and tries them on a separate engine.
-    fn fill(&mut self, random: &mut Random) {
-        let engine = engine(1 << 22);
+    fn fill(&mut self, random: &mut Random, engine: Engine, has_motifs: bool) {
         let arguments = self.arguments(&engine, &mut Random(1));
         let given = [arguments, self.parameters(&engine, &mut Random(2))].concat();
         let fixed = given.len();
         let mut player = Player::new(&engine, given);
         let count = STEPS[0] + random.below(STEPS[1] - STEPS[0]);
         while self.steps.len() < count {
-            if random.below(12) == 0 {
+            if has_motifs && random.below(12) == 0 {
                 let mut sketch =
                     Sketch { random: &mut *random, player: &mut player, fixed, steps: Vec::new() };
                 sketch.motif();

@@ -25,6 +25,8 @@ const PROGRAMS: u64 = 10_000;
 const FEWER: u64 = 2_500;
 /// How many on a device with memory of its own.
 const APART: u64 = 100;
+/// How many on an emulated GPU, whose kernels have to be compiled.
+const EMULATED: u64 = 24;
 /// The memory of a program's device.
 const BYTES: usize = 1 << 24;
 /// How often each program is run.
@@ -159,14 +161,24 @@ fn replay(
 /// Compares graphs made with each of these options, on devices that `make` gives, with eager
 /// execution on the host.
 fn check(seed: u64, ways: &[Options], make: fn() -> Engine) -> Features {
+    check_program(&Program::draw(seed), ways, on_host, make)
+}
+
+/// The same of a program, with eager execution on a device that `eager` gives.
+fn check_program(
+    program: &Program,
+    ways: &[Options],
+    eager: fn() -> Engine,
+    make: fn() -> Engine,
+) -> Features {
+    let seed = program.seed;
     let _seed = Seed(seed);
-    let program = Program::draw(seed);
     let random = &mut Random(!seed);
     let runs: Vec<Next> = (0..RUNS).map(|_| (random.next(), random.below(2) == 0)).collect();
-    let want = eagerly(&program, &runs, on_host());
+    let want = eagerly(program, &runs, eager());
     let replayed = ways.iter().map(|options| {
         let options = Options { limits: limits(random), ..options.clone() };
-        replay(&program, &runs, &want, &options, make())
+        replay(program, &runs, &want, &options, make())
     });
     std::iter::once(program.features.clone()).chain(replayed).sum()
 }
@@ -287,5 +299,15 @@ fn a_device_with_memory_of_its_own_gives_the_same_bits() {
         let want = eagerly(&program, &runs, on_host());
         assert!(eagerly(&program, &runs, sealed::engine()) == want, "seed {seed}");
         check(seed, &ways, sealed::engine);
+    }
+}
+
+/// On an emulated GPU, programs of operations that have a kernel there.
+#[test]
+fn a_gpu_replays_what_it_runs_eagerly_to_the_bit() {
+    let ways = [Options::AS_RECORDED, Options::default()];
+    for seed in 0..set("SINGA_RS_EMULATED").unwrap_or(EMULATED) {
+        let program = Program::draw_for(seed, gpu::engine(), false);
+        check_program(&program, &ways, gpu::engine, gpu::engine);
     }
 }

@@ -1,0 +1,114 @@
+//! GPUs as a target, and what is worth doing there.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::elementwise::is_fusible;
+use super::{Runner, program};
+use crate::device::Stream;
+use crate::device::cuda::Driver;
+use crate::dtype::DType;
+use crate::error::finite::Statistics;
+use crate::error::{Error, Result};
+use crate::kernels::cpu::statistics;
+use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
+use crate::ops::region::Region;
+use crate::ops::{Kind, Meta};
+
+/// A GPU.
+pub struct Cuda {
+    driver: &'static dyn Driver,
+}
+
+impl Cuda {
+    /// The GPU of a driver.
+    pub fn new(driver: &'static dyn Driver) -> Cuda {
+        Cuda { driver }
+    }
+
+    /// Copies all places of a tensor to the host, and calls `read` with that of the first element.
+    ///
+    /// # Safety
+    /// As [`Target::is_finite`].
+    unsafe fn copied<R>(
+        &self,
+        meta: &Meta,
+        first: *const u8,
+        read: impl FnOnce(*const u8) -> R,
+    ) -> R {
+        let (span, size) = (meta.span(), meta.dtype.size() as isize);
+        // Of words, so that any element is aligned.
+        let mut words = vec![0u64; (span.len() * meta.dtype.size()).div_ceil(8)];
+        let start = first.wrapping_offset(span.start * size).cast_mut();
+        if let Some(start) = NonNull::new(start).filter(|_| !span.is_empty()) {
+            // SAFETY: the words are as many bytes; by the caller's promise the tensor has them.
+            unsafe {
+                let bytes = std::slice::from_raw_parts_mut(
+                    words.as_mut_ptr().cast::<u8>(),
+                    span.len() * meta.dtype.size(),
+                );
+                self.driver.download(start, bytes);
+            }
+        }
+        read(words.as_ptr().cast::<u8>().wrapping_offset(-span.start * size))
+    }
+}
+
+impl Target for Cuda {
+    fn prepare(&self, kind: &Kind, io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
+        let lacking = || Error::Device {
+            op: kind.family().name().into(),
+            message: "this operation has no kernel for GPUs yet: run it on the CPU".into(),
+        };
+        let program = program(kind, io)?.ok_or_else(lacking)?;
+        Ok(Arc::new(Runner::new(self.driver, program)?))
+    }
+
+    fn packing(&self, _kind: &Kind, _io: &[&Meta], _width: Width) -> Result<Option<Packing>> {
+        Ok(None)
+    }
+
+    fn is_producer(&self, _kind: &Kind) -> bool {
+        false
+    }
+
+    fn is_split(&self, _kind: &Kind, _io: &[&Meta]) -> bool {
+        false
+    }
+
+    fn is_blocked(&self, region: &Region, values: &[Meta]) -> bool {
+        is_fusible(region, values)
+    }
+
+    fn starts_sums(&self, _region: &Region, _values: &[Meta]) -> bool {
+        false
+    }
+
+    fn fusing(&self) -> Fusing {
+        // Each kernel that is saved saves a way to memory and back.
+        Fusing::NONE
+    }
+
+    fn instructions(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn stream(&self) -> Stream {
+        self.driver.stream()
+    }
+
+    fn computes_in(&self, dtype: DType) -> Result<bool> {
+        Ok(matches!(dtype, DType::Float32 | DType::Float64))
+    }
+
+    unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool {
+        // SAFETY: by the caller's promise; the copy has the tensor's elements at its places.
+        unsafe { self.copied(meta, first, |first| statistics::is_finite(meta, first)) }
+    }
+
+    unsafe fn statistics(&self, meta: &Meta, first: *const u8) -> Statistics {
+        // SAFETY: as above.
+        unsafe { self.copied(meta, first, |first| statistics::statistics(meta, first)) }
+    }
+}
