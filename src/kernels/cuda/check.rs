@@ -30,7 +30,37 @@ pub struct Found {
     pub integer: i128,
 }
 
+/// What indices may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Entries {
+    /// The number of entries; any whole number where it is not known.
+    pub size: Option<usize>,
+    /// Whether negative ones count from the end.
+    pub wraps: bool,
+    /// What the error for a fraction asks for.
+    pub want: &'static str,
+}
+
 impl Check {
+    /// Refuses what is no index of these entries.
+    pub fn entries(name: &'static str, input: usize, meta: &Meta, entries: Entries) -> Check {
+        let Entries { size, wraps, want } = entries;
+        let is_float = meta.dtype.is_float();
+        let bad = |source: &mut Source| {
+            let size = source.integer(size.map_or(-1, |size| size as i64));
+            format!("!is_entry(x, {size}, {wraps})")
+        };
+        let refusal = move |found: Found| {
+            let is_whole = found.real.fract() == 0.0 && found.real.abs() < i64::MAX as f64;
+            if is_float && !is_whole {
+                return Error::value(name, found.real, want);
+            }
+            let index = if is_float { found.real as i64 } else { found.integer as i64 };
+            Error::Index { op: name.into(), index, size: size.unwrap_or(0) }
+        };
+        Check::new(input, meta, bad, refusal)
+    }
+
     /// Refuses elements `x` for which the condition in CUDA C is true.
     pub fn new(
         input: usize,

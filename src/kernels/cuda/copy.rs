@@ -15,7 +15,8 @@ pub fn copied(name: &'static str, from: &Meta, to: &Meta) -> Program {
     Program::one(copy(name, from, to), 1, 1)
 }
 
-fn copy(name: &'static str, from: &Meta, to: &Meta) -> Source {
+/// The kernel that copies elements into another layout or dtype.
+pub fn copy(name: &'static str, from: &Meta, to: &Meta) -> Source {
     let mut source = Source::new(name, &[from.dtype], &[to.dtype]);
     let places = source.each(&Walk::new(&to.shape, &[from, to]));
     let (input, output) = (format!("g.in0[{}]", places[0]), format!("g.out0[{}]", places[1]));

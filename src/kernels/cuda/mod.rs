@@ -6,6 +6,7 @@ mod check;
 mod copy;
 mod elementwise;
 mod expression;
+mod index;
 mod launch;
 mod matmul;
 mod optim;
@@ -45,7 +46,12 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
         Kind::Dropout(op) => random::dropout(op, io),
         Kind::DropoutGrad(op) => random::dropout_grad(op, io),
         Kind::Fill(op) => copy::fill(op, io[0])?,
+        Kind::Gather(op) => index::gather(op, io)?,
+        Kind::GatherElements(op) => index::gather_elements(op, io)?,
+        Kind::GatherElementsGrad(op) => index::gather_elements_grad(op, io)?,
+        Kind::GatherGrad(op) => index::gather_grad(op, io)?,
         Kind::Matmul(_) => matmul::program([io[0], io[1], io[2]]),
+        Kind::Places(op) => index::places(op, io),
         Kind::Random(op) => random::draw(op, io[1]),
         Kind::Reduce(op) => reduce::program(op, io)?,
         Kind::Region(op) => return elementwise::region(op, io),
@@ -54,8 +60,8 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
         Kind::SoftmaxCrossEntropyGrad(op) => rows::loss_grad(op, io)?,
         Kind::SoftmaxGrad(op) => rows::softmax_grad(op, io)?,
         Kind::Update(op) => optim::program(op, io),
-        // No kernels yet: convolution, pooling, normalisation, recurrence and attention; indexing;
-        // linear algebra, sorting and running totals.
+        // No kernels yet: convolution, pooling, normalisation, recurrence and attention;
+        // linear algebra, assignment by index, sorting and running totals.
         Kind::Attention(_)
         | Kind::AttentionGrad(_)
         | Kind::AvgPool(_)
@@ -71,17 +77,12 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
         | Kind::ConvGradInput(_)
         | Kind::ConvGradWeight(_)
         | Kind::FoldBatchNorm(_)
-        | Kind::Gather(_)
-        | Kind::GatherElements(_)
-        | Kind::GatherElementsGrad(_)
-        | Kind::GatherGrad(_)
         | Kind::LayerNorm(_)
         | Kind::LayerNormGrad(_)
         | Kind::Linalg(_)
         | Kind::MaxPool(_)
         | Kind::MaxPoolGrad(_)
         | Kind::Normalize(_)
-        | Kind::Places(_)
         | Kind::Recurrent(_)
         | Kind::RecurrentGrad(_)
         | Kind::RmsNorm(_)

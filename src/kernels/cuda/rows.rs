@@ -1,12 +1,12 @@
 //! Operations on rows along one axis: softmax, its logarithm, cross entropy and their gradients.
 
-use super::check::{Check, Found};
+use super::check::{Check, Entries};
 use super::program::{Place, Program};
 use super::source::{Source, THREADS};
 use super::types::{computed, stored};
 use super::walk::Walk;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::cross_entropy::{SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad, has_labels};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::ops::{Family, Meta};
@@ -124,18 +124,7 @@ fn checked(
     if !has_labels {
         return program;
     }
-    let (classes, dtype) = (x.shape[1], t.dtype);
-    let bad = |source: &mut Source| {
-        let size = source.size(classes);
-        format!("!is_entry(x, {size})")
-    };
-    let refusal = move |found: Found| {
-        let is_whole = found.real.fract() == 0.0 && found.real.abs() < i64::MAX as f64;
-        if dtype.is_float() && !is_whole {
-            return Error::value(name, found.real, "a class index without a fraction");
-        }
-        let index = if dtype.is_float() { found.real as i64 } else { found.integer as i64 };
-        Error::Index { op: name.into(), index, size: classes }
-    };
-    program.checked(Check::new(input, t, bad, refusal), t)
+    let want = "a class index without a fraction";
+    let entries = Entries { size: Some(x.shape[1]), wraps: false, want };
+    program.checked(Check::entries(name, input, t, entries), t)
 }

@@ -183,8 +183,12 @@ template <class S, class From> bool holds(From x) {
     else return (y < 0) == (x < 0) && (uint64)y == (uint64)x;
 }
 
-// Whether x is the number of one of `size` entries.
-template <class T> bool is_entry(T x, int64 size) {
-    if constexpr (is_float<T>) return x == trunc(x) && x >= 0 && (double)x < (double)size;
-    else return x >= 0 && (uint64)x < (uint64)size;
+// Whether x is the number of one of `size` entries, where negative ones may count from the end; any
+// whole number where the size is negative.
+template <class T> bool is_entry(T x, int64 size, bool wraps) {
+    if constexpr (is_float<T>) {
+        if (x != trunc(x) || fabs(x) >= T(9223372036854775808.0)) return false;
+    }
+    int64 index = (int64)x, entry = wraps && index < 0 ? index + size : index;
+    return size < 0 || (entry >= 0 && entry < size);
 }

@@ -1,0 +1,66 @@
+// Copying elements by index, and adding them back. Indices are checked before.
+
+template <class L> int64 entry_of(L index, int64 size) {
+    int64 entry = (int64)load(index);
+    return entry < 0 ? entry + size : entry;
+}
+
+// The sizes of a result: what is before the axis, along it, and behind it.
+struct Sizes { int64 before, along, behind; };
+
+// y[o, j, k] = x[o, indices[j], k].
+template <class S, class L, class Outer, class Along, class Inner>
+void gather(const S *x, const L *indices, S *y, const Outer &outer, const Along &along,
+    const Inner &inner, Sizes of, int64 size, int64 step) {
+    int64 count = of.before * of.along * of.behind, threads = (int64)gridDim.x * blockDim.x;
+    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
+        int64 k = i % of.behind, j = i / of.behind % of.along, o = i / of.behind / of.along;
+        int64 entry = entry_of(indices[along.at(j)], size);
+        y[i] = x[outer.at(o) + entry * step + inner.at(k)];
+    }
+}
+
+// sums[o, indices[j], k] += dy[o, j, k]: one thread adds up all of its o and k, in order of j.
+template <class T, class S, class L, class Outer, class Along, class Middle, class Inner>
+void gather_grad(const S *dy, const L *indices, T *sums, const Outer &outer, const Along &along,
+    const Middle &middle, const Inner &inner, Sizes of, int64 size) {
+    int64 threads = (int64)gridDim.x * blockDim.x;
+    int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64 i = first; i < of.before * of.behind; i += threads) {
+        int64 k = i % of.behind, o = i / of.behind;
+        const S *from = dy + outer.at(o) + inner.at(k);
+        for (int64 e = 0; e < size; e++) sums[(o * size + e) * of.behind + k] = 0;
+        for (int64 j = 0; j < of.along; j++) {
+            int64 entry = entry_of(indices[along.at(j)], size);
+            sums[(o * size + entry) * of.behind + k] += load(from[middle.at(j)]);
+        }
+    }
+}
+
+// y[o, j, k] = x[o, places[o, j, k], k].
+template <class S, class Outer, class All, class Inner>
+void gather_elements(const S *x, const int64 *places, S *y, const Outer &outer, const All &all,
+    const Inner &inner, Sizes of, int64 step) {
+    int64 count = of.before * of.along * of.behind, threads = (int64)gridDim.x * blockDim.x;
+    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
+        int64 k = i % of.behind, o = i / of.behind / of.along;
+        y[i] = x[outer.at(o) + places[all.at(i)] * step + inner.at(k)];
+    }
+}
+
+// sums[o, places[o, j, k], k] += dy[o, j, k], as above.
+template <class T, class S, class All>
+void gather_elements_grad(const S *dy, const int64 *places, T *sums, const All &all, Sizes of,
+    int64 size) {
+    int64 threads = (int64)gridDim.x * blockDim.x;
+    int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64 i = first; i < of.before * of.behind; i += threads) {
+        int64 k = i % of.behind, o = i / of.behind;
+        for (int64 e = 0; e < size; e++) sums[(o * size + e) * of.behind + k] = 0;
+        for (int64 j = 0; j < of.along; j++) {
+            int64 at[2];
+            all.at((o * of.along + j) * of.behind + k, at);
+            sums[(o * size + places[at[1]]) * of.behind + k] += load(dy[at[0]]);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Copying elements by index, and adding them back in the order of the indices.
+
+use std::ops::Range;
+
+use super::check::{Check, Entries};
+use super::program::{Place, Program};
+use super::source::{Source, THREADS};
+use super::types::computed;
+use super::walk::Walk;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::index::{Gather, GatherElements, GatherElementsGrad, GatherGrad, Places};
+use crate::ops::{Family, Meta};
+
+const TEMPLATES: &str = include_str!("c/index.cu");
+
+/// A walk over some axes of a tensor, row-major.
+fn along(meta: &Meta, axes: Range<usize>) -> Walk {
+    Walk::along(&axes.collect::<Vec<_>>(), &[meta])
+}
+
+fn all(meta: &Meta) -> Walk {
+    along(meta, 0..meta.shape.rank())
+}
+
+/// The product of some extents.
+fn extent(meta: &Meta, axes: Range<usize>) -> usize {
+    meta.shape[axes].iter().product()
+}
+
+/// What is before some axes of a tensor, along them, and behind them.
+fn sizes(source: &mut Source, meta: &Meta, axes: Range<usize>) -> String {
+    let parts = [0..axes.start, axes.clone(), axes.end..meta.shape.rank()];
+    let [before, along, behind] = parts.map(|part| source.size(extent(meta, part)));
+    format!("Sizes{{{before}, {along}, {behind}}}")
+}
+
+/// The program of (x, indices) -> y.
+///
+/// # Errors
+/// Those of the axis.
+pub fn gather(op: &Gather, io: &[&Meta]) -> Result<Program> {
+    let (x, indices, y) = (io[0], io[1], io[2]);
+    let axis = x.shape.axis(op.name(), op.axis)?;
+    let mut source = Source::new(op.name(), &[x.dtype, indices.dtype], &[y.dtype]).with(TEMPLATES);
+    let walks = [along(x, 0..axis), all(indices), along(x, axis + 1..x.shape.rank())];
+    let [outer, places, inner] = walks.map(|walk| source.walk(&walk));
+    let of = sizes(&mut source, y, axis..axis + indices.shape.rank());
+    let (size, step) = (source.size(x.shape[axis]), source.integer(x.strides[axis] as i64));
+    source.line(format!(
+        "gather(g.in0, g.in1, g.out0, {outer}, {places}, {inner}, {of}, {size}, {step});"
+    ));
+    let program = Program::one(source.blocks(y.numel().div_ceil(THREADS as usize)), 2, 1);
+    let entries = Entries { size: Some(x.shape[axis]), wraps: true, want: "an integer as index" };
+    Ok(program.checked(Check::entries(op.name(), 1, indices, entries), indices))
+}
+
+/// The program of (dy, indices) -> dx.
+///
+/// # Errors
+/// Those of shapes that do not fit.
+pub fn gather_grad(op: &GatherGrad, io: &[&Meta]) -> Result<Program> {
+    let (dy, indices) = (io[0], io[1]);
+    let (_, axis) = op.shape(dy, indices)?;
+    let axes = axis..axis + indices.shape.rank();
+    let mut source = sums(op.name(), &[dy.dtype, indices.dtype], dy.dtype);
+    let walks = [
+        along(dy, 0..axes.start),
+        all(indices),
+        along(dy, axes.clone()),
+        along(dy, axes.end..dy.shape.rank()),
+    ];
+    let [outer, places, middle, inner] = walks.map(|walk| source.walk(&walk));
+    let of = sizes(&mut source, dy, axes.clone());
+    let size = source.size(op.size);
+    source.line(format!(
+        "gather_grad<{}>(g.in0, g.in1, g.out0, {outer}, {places}, {middle}, {inner}, {of}, {size});",
+        computed(dy.dtype)
+    ));
+    let lines = extent(dy, 0..axes.start) * extent(dy, axes.end..dy.shape.rank());
+    let program = rounded(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2]);
+    let entries = Entries { size: Some(op.size), wraps: true, want: "an integer as index" };
+    Ok(program.checked(Check::entries(op.name(), 1, indices, entries), indices))
+}
+
+/// A kernel whose result is in the type that elements are computed in.
+fn sums(name: &'static str, inputs: &[DType], dtype: DType) -> Source {
+    let wide = if dtype == DType::Float64 { dtype } else { DType::Float32 };
+    Source::new(name, inputs, &[wide]).with(TEMPLATES)
+}
+
+/// A program of a kernel that sums two inputs up; halves are rounded afterwards.
+fn rounded(name: &'static str, source: Source, to: &Meta) -> Program {
+    let mut program = Program::default();
+    if !matches!(to.dtype, DType::Float16 | DType::BFloat16) {
+        return Program::one(source, 2, 1);
+    }
+    let wide = Meta::new(DType::Float32, to.shape.clone());
+    let sums = program.take(wide.bytes());
+    let copy = super::copy::copy(name, &wide, to);
+    let inputs = [Place::Input(0), Place::Input(1), sums];
+    program.then(source, &inputs).then(copy, &[sums, Place::Output(0, 0)])
+}
+
+/// The program of (x, places) -> y.
+///
+/// # Errors
+/// Those of the axis.
+pub fn gather_elements(op: &GatherElements, io: &[&Meta]) -> Result<Program> {
+    let (x, places, y) = (io[0], io[1], io[2]);
+    let axis = x.shape.axis(op.name(), op.axis)?;
+    let mut source = Source::new(op.name(), &[x.dtype, places.dtype], &[y.dtype]).with(TEMPLATES);
+    let walks = [along(x, 0..axis), all(places), along(x, axis + 1..x.shape.rank())];
+    let [outer, each, inner] = walks.map(|walk| source.walk(&walk));
+    let (of, step) =
+        (sizes(&mut source, y, axis..axis + 1), source.integer(x.strides[axis] as i64));
+    source.line(format!(
+        "gather_elements(g.in0, g.in1, g.out0, {outer}, {each}, {inner}, {of}, {step});"
+    ));
+    let program = Program::one(source.blocks(y.numel().div_ceil(THREADS as usize)), 2, 1);
+    Ok(program.checked(within(op.name(), places, x.shape[axis]), places))
+}
+
+/// The program of (dy, places) -> dx.
+///
+/// # Errors
+/// Those of the axis.
+pub fn gather_elements_grad(op: &GatherElementsGrad, io: &[&Meta]) -> Result<Program> {
+    let (dy, places) = (io[0], io[1]);
+    let axis = dy.shape.axis(op.name(), op.axis)?;
+    let mut source = sums(op.name(), &[dy.dtype, places.dtype], dy.dtype);
+    let axes: Vec<usize> = (0..dy.shape.rank()).collect();
+    let each = source.walk(&Walk::along(&axes, &[dy, places]));
+    let (of, size) = (sizes(&mut source, dy, axis..axis + 1), source.size(op.size));
+    source.line(format!(
+        "gather_elements_grad<{}>(g.in0, g.in1, g.out0, {each}, {of}, {size});",
+        computed(dy.dtype)
+    ));
+    let lines = extent(dy, 0..axis) * extent(dy, axis + 1..dy.shape.rank());
+    let program = rounded(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2]);
+    Ok(program.checked(within(op.name(), places, op.size), places))
+}
+
+/// Places are counted from the start.
+fn within(name: &'static str, places: &Meta, size: usize) -> Check {
+    let entries = Entries { size: Some(size), wraps: false, want: "an integer as index" };
+    Check::entries(name, 1, places, entries)
+}
+
+/// The program of indices -> int64 positions.
+pub fn places(op: &Places, io: &[&Meta]) -> Program {
+    let mut source = Source::new(op.name(), &[io[0].dtype], &[DType::Int64]).with(TEMPLATES);
+    let size = source.size(if op.wraps { op.size.unwrap_or(0) } else { 0 });
+    let axes: Vec<usize> = (0..io[0].shape.rank()).collect();
+    let at = source.each(&Walk::along(&axes, &[io[0], io[1]]));
+    source.line(format!("    g.out0[{}] = entry_of(g.in0[{}], {size});", at[1], at[0]));
+    source.end();
+    let entries = Entries { size: op.size, wraps: op.wraps, want: "an integer as index" };
+    Program::one(source, 1, 1).checked(Check::entries(op.name(), 0, io[0], entries), io[0])
+}
