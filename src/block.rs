@@ -315,8 +315,20 @@ impl Block {
         let start = self.to_touch()?;
         saved.resize(self.bytes, 0);
         // SAFETY: the block has memory of this size, which nobody writes meanwhile.
-        unsafe { self.device.pool().backend().download(start, saved) };
-        Ok(())
+        unsafe { self.device.pool().backend().download(start, saved) }
+    }
+
+    /// Copies the bytes from `start` on to the host; the caller holds the device's turn.
+    ///
+    /// # Errors
+    /// As [`Block::to_touch`].
+    #[allow(unsafe_code)]
+    pub fn read_at(&self, start: usize, to: &mut [u8]) -> Result<()> {
+        let fits = start.checked_add(to.len()).is_some_and(|end| end <= self.bytes);
+        assert!(fits, "the bytes of a block");
+        let first = self.to_touch()?;
+        // SAFETY: the block has memory up to the end of these bytes, which nobody writes meanwhile.
+        unsafe { self.device.pool().backend().download(first.byte_add(start), to) }
     }
 
     /// Writes all bytes; the caller holds the device's turn.
@@ -341,8 +353,7 @@ impl Block {
         let first = self.to_overwrite()?;
         // SAFETY: the block has memory up to the end of these bytes, which nobody else uses
         // meanwhile.
-        unsafe { self.device.pool().backend().upload(bytes, first.byte_add(start)) };
-        Ok(())
+        unsafe { self.device.pool().backend().upload(bytes, first.byte_add(start)) }
     }
 
     /// The ledger account that its memory is charged to.

@@ -1,12 +1,15 @@
 """Devices: where tensors live and operations run (SINGA's `device`).
 
 With `SINGA_RS_DEVICE=cpu` in the environment, `create_cuda_gpu` and its kin answer the CPU, so that
-programs which ask for a CUDA device run unchanged. Nothing else does: without it they raise.
+programs which ask for a CUDA device run unchanged. Nothing else does: without it they raise where
+there is no GPU.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
+import operator
 import os
 import warnings
 from typing import Any
@@ -41,6 +44,11 @@ def __dir__() -> list[str]:
 #: Warnings of the engine that have not been shown yet.
 _waiting: list[str] = []
 _ONEDNN_WHEEL = "onednn-cpu-gomp"
+#: The packages that bring CUDA's compiler, and what its library is called in them.
+_NVRTC_WHEELS = {
+    "nvidia-cuda-nvrtc": "libnvrtc.so.13",
+    "nvidia-cuda-nvrtc-cu12": "libnvrtc.so.12",
+}
 #: What programs that ask for a CUDA device get is said here.
 _VARIABLE = "SINGA_RS_DEVICE"
 
@@ -56,8 +64,8 @@ def create_cpu_device() -> Device:
 
 
 def get_num_gpus() -> int:
-    """How many CUDA devices this build can use: none."""
-    return 0
+    """How many CUDA devices NVIDIA's driver finds; 0 without one."""
+    return _core.gpu_count()
 
 
 def get_gpu_ids() -> list[int]:
@@ -80,12 +88,22 @@ def create_cuda_gpu_on(device_id: int) -> Device:
     Raises:
         DeviceError: there is none, or `SINGA_RS_DEVICE` names another device.
     """
-    if _is_cpu_wanted("create_cuda_gpu_on"):
-        return _core.cpu()
-    raise DeviceError(
-        f"create_cuda_gpu_on: got device {device_id}, but this build of singa_rs has no CUDA; "
-        f"use device.create_cpu_device() instead, or set {_VARIABLE}=cpu to get the CPU from here"
-    )
+    op, wanted = "create_cuda_gpu_on", os.environ.get(_VARIABLE, "")
+    if wanted not in _STAND_INS:
+        raise DeviceError(f"{op}: got {_VARIABLE}={wanted!r:.80}, want cpu, or nothing")
+    if wanted:
+        return _STAND_INS[wanted]()
+    number = operator.index(device_id)
+    if number < 0:
+        raise DeviceError(f"{op}: got device {number}, want one from 0")
+    _offer_nvrtc()
+    try:
+        return _core.gpu(number)
+    except DeviceError as error:
+        raise DeviceError(
+            f"{op}: got device {number}, but {str(error).removeprefix('cuda: ')}; use "
+            f"device.create_cpu_device() instead, or set {_VARIABLE}=cpu to get the CPU from here"
+        ) from None
 
 
 def create_cuda_gpus(num: int) -> list[Device]:
@@ -112,7 +130,8 @@ def get_gpu_mem_size(id: int) -> tuple[int, int]:
     Raises:
         DeviceError: there is no such device.
     """
-    raise DeviceError(f"get_gpu_mem_size: there is no CUDA device {id}")
+    found = _core.gpu_properties(_found("get_gpu_mem_size", id))
+    return found["free"], found["total"]
 
 
 def device_query(id: int, verbose: bool = False) -> str:
@@ -121,7 +140,23 @@ def device_query(id: int, verbose: bool = False) -> str:
     Raises:
         DeviceError: there is no such device.
     """
-    raise DeviceError(f"device_query: there is no CUDA device {id}")
+    found = _core.gpu_properties(_found("device_query", id))
+    major, minor = found["capability"]
+    text = (
+        f"{found['name']}, compute capability {major}.{minor}, {found['processors']} "
+        f"multiprocessors, {found['total'] / 2**30:.1f} GiB of memory"
+    )
+    if verbose:
+        text += f", {found['free'] / 2**30:.1f} GiB free"
+    return text
+
+
+def _found(op: str, id: int) -> Device:
+    """The CUDA device of a number, for a function that asks about it."""
+    try:
+        return create_cuda_gpu_on(id)
+    except DeviceError as error:
+        raise DeviceError(f"{op}: there is no CUDA device {id}: {error}") from None
 
 
 def enable_lazy_alloc(enable: bool) -> None:
@@ -158,13 +193,11 @@ def report_warnings() -> None:
 errors.name_functions(globals(), {"report_warnings"})
 
 
-def _is_cpu_wanted(op: str) -> bool:
-    """Whether the environment has the CPU answer in place of a CUDA device. It is read at each
-    call, so that programs may set it after they imported the package."""
-    wanted = os.environ.get(_VARIABLE, "")
-    if wanted not in ("", "cpu"):
-        raise DeviceError(f"{op}: got {_VARIABLE}={wanted!r:.80}, want cpu, or nothing")
-    return wanted == "cpu"
+#: What answers in place of a CUDA device, by the value of the variable, which is read at each call:
+#: programs may set it after they imported the package. Builds for tests also emulate a GPU.
+_STAND_INS: dict[str, Any] = {"": None, "cpu": _core.cpu}
+if hasattr(_core, "emulated_gpu"):
+    _STAND_INS["emulated"] = _core.emulated_gpu
 
 
 def _offer_onednn() -> None:
@@ -176,6 +209,19 @@ def _offer_onednn() -> None:
     for file in files:
         if file.name == "libdnnl.so.3":
             _core.offer_onednn(str(file.locate().resolve()))
+
+
+@functools.cache
+def _offer_nvrtc() -> None:
+    """Passes the engine the path of pip's NVRTC; SINGA_RS_NVRTC takes precedence."""
+    for wheel, library in _NVRTC_WHEELS.items():
+        try:
+            files = importlib.metadata.distribution(wheel).files or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for file in files:
+            if file.name == library:
+                _core.offer_nvrtc(str(file.locate().resolve()))
 
 
 def _set_seed(device: Device, seed: int) -> None:
@@ -221,7 +267,8 @@ def _refuse_recording(op: str) -> None:
 
 
 def _sync(device: Device) -> None:
-    """Does nothing: eager operations have run when they return (SINGA Sync)."""
+    """Waits until all work is done (SINGA Sync). On the CPU it is done when operations return."""
+    _core.wait(device)
 
 
 def _itself(device: Device) -> Device:
@@ -231,7 +278,7 @@ def _itself(device: Device) -> Device:
 
 def _by_name(device: Device) -> tuple[object, tuple[()]]:
     """How copies and pickles find the device again."""
-    return _core.cpu, ()
+    return (create_cuda_gpu_on, (device.id(),)) if device.id() >= 0 else (_core.cpu, ())
 
 
 Device.__reduce__ = _by_name

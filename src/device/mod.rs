@@ -63,20 +63,28 @@ pub trait Backend: Send + Sync {
 
     /// Copies memory to the host.
     ///
+    /// # Errors
+    /// [`Error::Device`] where the device refuses.
+    ///
     /// # Safety
     /// `from` addresses as many initialised bytes of this device, which nobody writes meanwhile.
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) -> Result<()> {
         // SAFETY: guaranteed by the caller.
-        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) }
+        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) };
+        Ok(())
     }
 
     /// Copies memory of the host to the device.
     ///
+    /// # Errors
+    /// As [`Backend::download`].
+    ///
     /// # Safety
     /// `to` addresses as many bytes of this device, which nobody else accesses.
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) -> Result<()> {
         // SAFETY: guaranteed by the caller.
-        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        Ok(())
     }
 
     /// Reserves addresses without memory, aligned to [`pages::LARGE_PAGE`]; `None` if refused.

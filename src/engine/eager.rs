@@ -191,7 +191,7 @@ impl Engine {
             .map(drop)
     }
 
-    fn copy(&self, turn: &mut Turn, from: &[View], to: &[View]) -> Result<()> {
+    pub(super) fn copy(&self, turn: &mut Turn, from: &[View], to: &[View]) -> Result<()> {
         let one = |(from, to): (&View, _)| {
             self.write(
                 turn,

@@ -12,8 +12,9 @@ mod rng;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 
 use smallvec::SmallVec;
 
@@ -27,9 +28,11 @@ pub use arena::{Run, runs_graph};
 use cache::KernelCache;
 pub use executable::{Compared, Executable, Kept, Timing};
 pub use options::{Budget, Limits, Options};
+pub use recording::append::end_recording;
 pub use recording::{Recording, SavedPlace, recorder as record};
 pub use rng::{Rng, Stream};
 use runs::Runs;
+pub use transfer::transfer;
 
 /// The inputs of an operation.
 pub type Inputs = SmallVec<[View; 4]>;
@@ -62,6 +65,17 @@ pub fn host() -> &'static Engine {
     HOST.get_or_init(|| Engine::new(crate::kernels::host().clone()))
 }
 
+/// The engines of other devices.
+static OTHERS: RwLock<Vec<&Engine>> = RwLock::new(Vec::new());
+
+/// Gives a device that runs operations its engine, for good.
+pub fn start(device: &Arc<Device>) {
+    let mut others = OTHERS.write().unwrap_or_else(PoisonError::into_inner);
+    if others.iter().all(|engine| engine.device.id() != device.id()) {
+        others.push(Box::leak(Box::new(Engine::new(device.clone()))));
+    }
+}
+
 /// The engine of a device. A caller that gets its engine here never waits for a lock in a forked
 /// child.
 ///
@@ -73,7 +87,10 @@ pub fn of(device: &Device) -> Result<&'static Engine> {
     if device.id() == host().device.id() {
         return Ok(host());
     }
-    Err(Error::Device { op: "engine".into(), message: format!("{device:?} cannot run operations") })
+    let others = OTHERS.read().unwrap_or_else(PoisonError::into_inner);
+    let found = others.iter().find(|engine| engine.device.id() == device.id()).copied();
+    let message = || format!("{device:?} cannot run operations");
+    found.ok_or_else(|| Error::Device { op: "engine".into(), message: message() })
 }
 
 impl Engine {

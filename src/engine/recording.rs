@@ -1,6 +1,6 @@
 //! What a thread recorded: operations in order, and what is known about the blocks they use.
 
-mod append;
+pub mod append;
 mod difference;
 pub(super) mod initial;
 pub mod recorder;

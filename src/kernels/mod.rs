@@ -20,6 +20,7 @@ use crate::error::Result;
 use crate::error::finite::Statistics;
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
+pub use cuda::gpus as gpu;
 pub use execute::check_finite;
 pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
@@ -106,12 +107,17 @@ pub fn host() -> &'static Arc<Device> {
     crate::device::cpu::device()
 }
 
-/// The targets, by the names of the devices that they run.
-static TARGETS: RwLock<Vec<(&str, &dyn Target)>> = RwLock::new(Vec::new());
+/// The targets, by the names and numbers of the devices that they run.
+static TARGETS: RwLock<Vec<(Name, &dyn Target)>> = RwLock::new(Vec::new());
 
-/// Lets a target run the operations of all devices of this name, unless one does already.
-pub fn register(name: &'static str, target: &'static dyn Target) {
+/// What tells devices apart.
+type Name = (&'static str, i32);
+
+/// Lets a target run the operations of all devices of this one's name and number, unless one does
+/// already.
+pub fn register(device: &Device, target: &'static dyn Target) {
     let mut targets = TARGETS.write().unwrap_or_else(PoisonError::into_inner);
+    let name = (device.name(), device.id());
     if targets.iter().all(|(known, _)| *known != name) {
         targets.push((name, target));
     }
@@ -123,5 +129,8 @@ pub fn target(device: &Device) -> Option<&'static dyn Target> {
         return Some(&cpu::Cpu);
     }
     let targets = TARGETS.read().unwrap_or_else(PoisonError::into_inner);
-    targets.iter().find(|(name, _)| *name == device.name()).map(|(_, target)| *target)
+    targets
+        .iter()
+        .find(|(name, _)| *name == (device.name(), device.id()))
+        .map(|(_, target)| *target)
 }

@@ -107,7 +107,7 @@ impl Started {
         let (exchange, number) = (self.exchange.clone(), slot.number());
         let finish = ExchangeFinish { group, slot: number, exchange, bytes, results, dtype }.into();
         match &to[..] {
-            [] => run(py, &finish, Inputs::new()).map(drop),
+            [] => run(py, &finish, Inputs::new(), None).map(drop),
             to => run_into(py, &finish, Inputs::new(), to),
         }
     }
@@ -186,7 +186,7 @@ impl Communicator {
         let (dtype, count) = start.elements(&metas);
         let bytes = start.exchange.received(count * dtype.size(), ranks);
         let exchange = start.exchange.clone();
-        run(py, &start.into(), given)?;
+        run(py, &start.into(), given, None)?;
         let (group, slot) = (self.group.clone(), Mutex::new(Some(slot)));
         Ok(Started { group, exchange, dtype, bytes, slot })
     }

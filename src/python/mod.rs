@@ -9,6 +9,7 @@ mod dtype;
 mod error;
 mod exit;
 mod file;
+mod gpu;
 mod graph;
 mod handler;
 mod host;
@@ -46,6 +47,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     dtype::register(module)?;
     device::register(module)?;
+    gpu::register(module)?;
     tensor::register(module)?;
     numpy::register(module)?;
     dlpack::register(module)?;

@@ -21,6 +21,7 @@ use super::handler;
 use super::op;
 use super::tensor::{self, Handle};
 use crate::block::Block;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::engine::record::{self, Mode};
@@ -96,7 +97,7 @@ impl Handle {
         if got.shape != want.shape {
             return Err(Error::shape(name, [&got.shape], want.shape.to_string()).into());
         }
-        let from = baked(&array, from)?;
+        let from = baked(&array, from, view.block.device())?;
         op::run_into(array.py(), &Copy.into(), smallvec![from], &[view])
     }
 
@@ -122,9 +123,8 @@ impl Handle {
 
 /// The bytes of a view's only element.
 fn bits(_turn: &Turn, view: &View) -> Result<[u8; 8]> {
-    let (from, mut bits) = (view.address(false)?, [0; 8]);
-    // SAFETY: the address is that of one element, of at most 8 bytes.
-    unsafe { from.copy_to_nonoverlapping(bits.as_mut_ptr(), view.meta.dtype.size()) };
+    let (mut bits, size) = ([0; 8], view.meta.dtype.size());
+    view.block.read_at(view.offset * size, &mut bits[..size])?;
     Ok(bits)
 }
 
@@ -178,8 +178,8 @@ fn required<'py>(array: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedArr
     Ok((array, dtype))
 }
 
-/// The tensor of an array; while this thread records, a copy that the recording owns.
-fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
+/// The tensor of an array; while this thread records, a copy on `device` that the recording owns.
+fn baked(array: &Bound<'_, PyUntypedArray>, from: View, device: &Device) -> PyResult<View> {
     if record::mode() != Mode::Record {
         return Ok(from);
     }
@@ -191,8 +191,8 @@ fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
             from.meta.bytes(),
         )
     };
-    let engine = engine::host();
-    Ok(exit::detach(array.py(), || engine.bake(&mut engine.turn(), from, bytes))?)
+    let engine = engine::of(device)?;
+    Ok(exit::detach(array.py(), || engine.bake(&engine.turn(), from, bytes))?)
 }
 
 /// A new tensor with the elements of an array; the dtype is kept. A thread's handler is asked for it
@@ -208,7 +208,7 @@ fn from_numpy<'py>(
         return Ok(made);
     }
     let (array, from) = source("from_numpy", array)?;
-    let from = baked(&array, from)?;
+    let from = baked(&array, from, &device.get().0)?;
     let view = record::fresh(&device.get().0, &from.meta);
     op::run_into(py, &Copy.into(), smallvec![from], std::slice::from_ref(&view))?;
     Ok(tensor::make(py, view)?.into_any())

@@ -7,11 +7,13 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
 
 use super::attrs;
+use super::device::PyDevice;
 use super::exit;
 use super::graph::{at_line, note_line};
 use super::handler;
 use super::host::PythonFn;
 use super::tensor::{self, Handle};
+use crate::device::Device;
 use crate::device::live::LARGE;
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Engine, Inputs, Outputs, Turn};
@@ -25,6 +27,8 @@ use crate::ops::{Kind, View};
 #[pyclass(module = "singa_rs._core", frozen)]
 pub(super) struct Op {
     kind: Kind,
+    /// Where it runs if it has no inputs; otherwise it runs where they are.
+    device: Option<Arc<Device>>,
     /// The user's functions, which the kind holds, too.
     host: Option<Arc<PythonFn>>,
 }
@@ -33,20 +37,30 @@ impl Op {
     /// A host operation.
     pub(super) fn host(name: &str, functions: PythonFn) -> Self {
         let functions = Arc::new(functions);
-        Op { kind: Host::new(name, functions.clone()).into(), host: Some(functions) }
+        Op { kind: Host::new(name, functions.clone()).into(), device: None, host: Some(functions) }
     }
 }
 
-/// The engine that runs an operation on these tensors.
-fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
-    let device = views.first().map_or(kernels::host(), |v| v.block.device());
+/// The engine that runs an operation on these tensors; one of none runs on `device`.
+fn engine_of(
+    kind: &Kind,
+    views: &[View],
+    device: Option<&Device>,
+) -> crate::Result<&'static Engine> {
+    let first = views.first().map(|view| &**view.block.device());
+    let device = first.or(device).unwrap_or(kernels::host());
     engine::of(device).map_err(|error| error.in_op(kind.family().name()))
 }
 
 /// Runs without releasing the GIL where the work is short and need not wait: releasing and retaking
 /// it would cost more.
-pub(super) fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
-    let engine = engine_of(kind, &inputs)?;
+pub(super) fn run(
+    py: Python<'_>,
+    kind: &Kind,
+    mut inputs: Inputs,
+    device: Option<&Device>,
+) -> PyResult<Outputs> {
+    let engine = engine_of(kind, &inputs, device)?;
     note_line(py);
     let line = takes_much(&inputs).then(|| at_line(py));
     let short = match engine.try_turn() {
@@ -70,8 +84,14 @@ pub(super) fn run_into(
     inputs: Inputs,
     outputs: &[View],
 ) -> PyResult<()> {
-    let engine = engine_of(kind, outputs)?;
+    let engine = engine_of(kind, outputs, None)?;
     note_line(py);
+    if let ([from], [to]) = (&inputs[..], outputs)
+        && from.block.device().id() != to.block.device().id()
+        && matches!(kind, Kind::Copy(_) | Kind::Cast(_))
+    {
+        return exit::detach(py, || engine::transfer(from, to)).map_err(exception);
+    }
     let line = takes_much(inputs.iter().chain(outputs)).then(|| at_line(py));
     let is_short = |turn: &mut Turn| record::mode() != Mode::Eager || turn.is_short(kind, &inputs);
     let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
@@ -98,10 +118,16 @@ pub(super) fn exception(error: crate::Error) -> PyErr {
 
 #[pymethods]
 impl Op {
+    /// An operation of no inputs runs on `device`, or on the CPU.
     #[new]
-    #[pyo3(signature = (name, /, **attrs))]
-    fn py_new(name: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Ok(Op { kind: attrs::kind(name, attrs)?, host: None })
+    #[pyo3(signature = (name, /, *, device=None, **attrs))]
+    fn py_new(
+        name: &str,
+        device: Option<&PyDevice>,
+        attrs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let device = device.map(|device| device.0.clone());
+        Ok(Op { kind: attrs::kind(name, attrs)?, device, host: None })
     }
 
     /// For Python's cycle collector: an object often holds the operation made from its methods.
@@ -141,7 +167,7 @@ impl Op {
         }
         let (py, op) = (inputs.py(), slf.get());
         let views = views(op.name(), inputs.iter_borrowed())?;
-        results(py, run(py, &op.kind, views)?)
+        results(py, run(py, &op.kind, views, op.device.as_deref())?)
     }
 
     /// Writes the outputs into existing tensors, which may overlap the inputs.

@@ -39,7 +39,7 @@ pub fn doubling() -> Vec<u8> {
     let double = submit(add.clone(), &[&x, &x])[0].clone();
     let inputs = [count.clone(), one].into_iter().collect();
     engine.submit_into(engine.turn(), &add, inputs, std::slice::from_ref(&count)).unwrap();
-    let mut recording = engine.end_recording(std::slice::from_ref(&double)).unwrap();
+    let mut recording = crate::engine::end_recording(std::slice::from_ref(&double)).unwrap();
     drop(double);
     recording.seal();
     let names = Names {

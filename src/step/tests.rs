@@ -35,7 +35,7 @@ fn trained() -> Trained {
         "op": "update", "f": "sgd", "momentum": false, "nesterov": false, "weight_decay": false
     });
     submit(serde_json::from_value::<Kind>(sgd).unwrap(), &[&w, &gradient, &lr]);
-    let mut recording = engine::host().end_recording(std::slice::from_ref(&y)).unwrap();
+    let mut recording = crate::engine::end_recording(std::slice::from_ref(&y)).unwrap();
     drop((y, kept, gradient));
     recording.seal();
     Trained { recording, w, lr }

@@ -1,12 +1,14 @@
 """Makes tensors of any dtype and layout from NumPy arrays, reads them back, compares."""
 
+import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from cases.base import Case, Shape
-from singa_rs import _core, autograd, tensor
+from singa_rs import _core, autograd, device, tensor
 
-CPU = _core.cpu()
+#: The device that operations are tested on: by default the CPU.
+DEVICE = device.create_cuda_gpu() if "SINGA_RS_DEVICE" in os.environ else _core.cpu()
 
 # Tolerances by dtype: the relative error, and the absolute error of results near 1.
 TOLERANCE = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
@@ -17,9 +19,11 @@ DIFFERENCE = 2e-8
 def to_handle(array: np.ndarray, dtype: str) -> _core.Handle:
     """A row-major tensor; NumPy has no bfloat16, so that dtype is made by a cast."""
     if dtype == "bfloat16":
-        return _core.Op("cast", dtype=dtype)(_core.from_numpy(np.asarray(array, np.float32), CPU))
+        return _core.Op("cast", dtype=dtype)(
+            _core.from_numpy(np.asarray(array, np.float32), DEVICE)
+        )
     with np.errstate(over="ignore", invalid="ignore"):
-        return _core.from_numpy(np.asarray(array).astype(dtype, order="C"), CPU)
+        return _core.from_numpy(np.asarray(array).astype(dtype, order="C"), DEVICE)
 
 
 def to_array(handle: _core.Handle) -> np.ndarray:
@@ -211,4 +215,4 @@ def overflow(want: np.ndarray, dtype: str) -> np.ndarray:
 
 def zeros(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[_core.Handle]:
     """Tensors to be refused."""
-    return [_core.Handle(s, CPU, d) for s, d in zip(shapes, dtypes, strict=True)]
+    return [_core.Handle(s, DEVICE, d) for s, d in zip(shapes, dtypes, strict=True)]

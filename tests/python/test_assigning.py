@@ -3,7 +3,7 @@ of parameters, results, views, and in recordings."""
 
 import numpy as np
 import pytest
-from harness import CPU, weighted
+from harness import DEVICE, weighted
 from recorded import replays, same
 from singa_rs import DTypeError, ShapeError, autograd, module, opt
 from singa_rs.autograd import assigning
@@ -118,7 +118,7 @@ def test_recorded(name):
         return y, autograd.gradients(weighted(y) + weighted(x))[x]
 
     want = [t.to_numpy().tobytes() for t in step()]
-    recording = trace(CPU, [], step).recording
+    recording = trace(DEVICE, [], step).recording
     for options in ({"rewrite": False}, {}):
         graph = recording.graph(**options)
         for _ in range(2):

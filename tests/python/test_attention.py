@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from cases import references as ref
-from harness import CPU
+from harness import DEVICE
 from singa_rs import GraphError, ShapeError, autograd, layer, module, tensor
 from singa_rs.record.tracing import trace
 from singa_rs.tensor import Tensor, from_numpy
@@ -37,7 +37,7 @@ def arena(steps, **options):
         y = SDPA(q, k, v, **options)
         return tuple(grad for _, grad in autograd.backward(autograd.reduce_sum(y * y, None, 0)))
 
-    return trace(CPU, [], step).recording.graph().arena_bytes
+    return trace(DEVICE, [], step).recording.graph().arena_bytes
 
 
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"dropout": 0.2}])

@@ -5,7 +5,7 @@ Wrong shapes and dtypes of every operation are in test_operations.py, from the t
 
 import numpy as np
 import pytest
-from harness import CPU, to_handle
+from harness import DEVICE, to_handle
 from singa_rs import _core
 
 ADD = _core.Op("binary", f="add")
@@ -172,7 +172,7 @@ def test_operands_other_than_tensors(thing):
 @pytest.mark.parametrize("shape", [(-1,), (2, -3), "ab", 3.5, (1.5,), (1 << 62, 1 << 62), None])
 def test_tensors_of_wrong_shapes(shape):
     with pytest.raises((ValueError, TypeError, OverflowError)):
-        _core.Handle(shape, CPU, "float32")
+        _core.Handle(shape, DEVICE, "float32")
 
 
 @pytest.mark.parametrize(
@@ -182,14 +182,14 @@ def test_unknown_dtypes(dtype):
     with pytest.raises((TypeError, ValueError)):
         _core.dtype(dtype)
     with pytest.raises((TypeError, ValueError)):
-        _core.Handle((2,), CPU, dtype)
+        _core.Handle((2,), DEVICE, dtype)
 
 
 # ---- arrays --------------------------------------------------------------------------------------
 
 
 def test_arrays_of_wrong_shape_or_dtype():
-    x = _core.Handle((2, 3), CPU, "float32")
+    x = _core.Handle((2, 3), DEVICE, "float32")
     for shape in [(3, 2), (6,), (2, 3, 1), (), (0,)]:
         with pytest.raises(_core.ShapeError):
             x.copy_from_numpy(np.zeros(shape, np.float32))
@@ -198,10 +198,10 @@ def test_arrays_of_wrong_shape_or_dtype():
             x.copy_from_numpy(np.zeros((2, 3), dtype))
     for dtype in ["complex64", "U3", "O", "datetime64[s]", "longdouble", "V4"]:
         with pytest.raises((TypeError, ValueError)):
-            _core.from_numpy(np.zeros((2, 3), dtype), CPU)
+            _core.from_numpy(np.zeros((2, 3), dtype), DEVICE)
     for thing in [[1.0, 2.0], 3, None, "text"]:
         with pytest.raises(TypeError):
-            _core.from_numpy(thing, CPU)
+            _core.from_numpy(thing, DEVICE)
     assert (x.to_numpy() == 0).all()
 
 
@@ -219,7 +219,7 @@ def test_arrays_of_wrong_shape_or_dtype():
     ids=["transposed", "backwards", "big-endian", "unaligned", "expanded", "empty", "scalar"],
 )
 def test_arrays_of_any_layout(array):
-    handle = _core.from_numpy(array, CPU)
+    handle = _core.from_numpy(array, DEVICE)
     assert handle.shape == array.shape
     np.testing.assert_array_equal(handle.to_numpy(), array)
 
@@ -231,7 +231,7 @@ def test_numpy_gets_a_copy_of_its_own():
     array[:] = -1
     np.testing.assert_array_equal(handle.to_numpy(), [[0, 1, 2], [3, 4, 5]])
     source = np.ones(3, np.float32)
-    kept = _core.from_numpy(source, CPU)
+    kept = _core.from_numpy(source, DEVICE)
     source[:] = 5
     assert (kept.to_numpy() == 1).all()
 
@@ -291,17 +291,17 @@ def test_outputs_that_do_not_fit(outputs):
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 1 << 70, 1.5, "two"])
 def test_thread_counts_out_of_range(threads):
-    before = CPU.num_threads
+    before = DEVICE.num_threads
     with pytest.raises((ValueError, TypeError, OverflowError)):
-        CPU.set_num_threads(threads)
-    assert CPU.num_threads == before
+        DEVICE.set_num_threads(threads)
+    assert DEVICE.num_threads == before
 
 
 def test_memory_that_was_never_written_reads_as_zero():
     full = to_handle(np.ones(1000), "float32")
     del full  # the next tensor of that size reuses its memory
-    fresh = _core.Handle((1000,), CPU, "float32")
+    fresh = _core.Handle((1000,), DEVICE, "float32")
     assert not fresh.is_allocated and (fresh.to_numpy() == 0).all()
-    part = _core.Handle((1000,), CPU, "float32")
+    part = _core.Handle((1000,), DEVICE, "float32")
     part.view_slice([(3, 2, 1)]).copy_from_numpy(np.ones(2, np.float32))
     assert part.to_numpy().sum() == 2

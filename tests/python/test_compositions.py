@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import window_cases
 from cases import references as ref
-from harness import CPU, weighted, weights
+from harness import DEVICE, weighted, weights
 from numeric import vjp
 from singa_rs import DTypeError, ShapeError, autograd
 from singa_rs.record.tracing import trace
@@ -237,7 +237,7 @@ def test_recorded(name):
     """As recorded, rewritten and replayed, forward and backward have the bits of eager."""
     function, xs = CASES[name][0], tensors(samples(name), "float32")
     want = [t.to_numpy().tobytes() for t in with_gradients(function, xs)]
-    recording = trace(CPU, [], lambda: tuple(with_gradients(function, xs))).recording
+    recording = trace(DEVICE, [], lambda: tuple(with_gradients(function, xs))).recording
     for options in ({"rewrite": False}, {}):
         graph = recording.graph(**options)
         for _ in range(2):

@@ -4,7 +4,7 @@ import gc
 
 import numpy as np
 import pytest
-from harness import CPU, to_handle
+from harness import DEVICE, to_handle
 from singa_rs import _core
 
 ADD_ONE = _core.Op("binary_scalar", f="add", scalar=1, reverse=False)
@@ -106,7 +106,7 @@ def test_dlpack_refuses_what_it_cannot_share():
 def test_bfloat16_arrays_of_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     array = np.array([1.0, 1.00390625, 3.0e38, np.nan], ml_dtypes.bfloat16)
-    handle = _core.from_numpy(array, CPU)
+    handle = _core.from_numpy(array, DEVICE)
     assert handle.dtype == _core.bfloat16
     np.testing.assert_array_equal(handle.to_numpy(), array.astype(np.float32))
 

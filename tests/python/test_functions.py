@@ -4,7 +4,7 @@ differences, other dtypes and layouts, bad input, and the bits of recordings."""
 import numpy as np
 import pytest
 from functions import EXACT, FUNCTIONS, REFUSED
-from harness import CPU, weighted, weights
+from harness import DEVICE, weighted, weights
 from numeric import vjp
 from singa_rs import DTypeError, GraphError, autograd
 from singa_rs.record.tracing import trace
@@ -107,7 +107,7 @@ def test_recorded(fn):
     """As recorded, rewritten and replayed, forward and backward have the bits of eager."""
     xs = tensors(fn.samples(), "float32")
     want = [t.to_numpy().tobytes() for t in with_gradients(fn, xs)]
-    recording = trace(CPU, [], lambda: tuple(with_gradients(fn, xs))).recording
+    recording = trace(DEVICE, [], lambda: tuple(with_gradients(fn, xs))).recording
     for options in ({"rewrite": False}, {}):
         graph = recording.graph(**options)
         for _ in range(2):
@@ -156,7 +156,7 @@ def test_sizes_that_depend_on_values_are_refused_in_recordings():
     for text, call in calls.items():
         assert isinstance(call(), Tensor)
         with pytest.raises(GraphError, match=f"{text}.*is only recorded"):
-            trace(CPU, [], call)
+            trace(DEVICE, [], call)
 
 
 def test_the_gradient_of_distinct_values():

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 from forking import in_child, needs_fork
-from harness import CPU, to_handle
+from harness import DEVICE, to_handle
 from singa_rs import _core
 from singa_rs.tensor import Tensor
 
@@ -32,13 +32,13 @@ def available() -> int:
 @pytest.mark.parametrize("size", [1 << 50, 1 << 59], ids=["petabyte", "largest"])
 def test_memory_beyond_the_machine(size):
     gc.collect()
-    huge = _core.Handle((size,), CPU, "uint8")  # no memory yet: this is allowed
-    before = CPU.memory()["allocated"]
+    huge = _core.Handle((size,), DEVICE, "uint8")  # no memory yet: this is allowed
+    before = DEVICE.memory()["allocated"]
     with pytest.raises(_core.OutOfMemoryError, match=str(size)):
         huge.view_slice([(0, 1, 1)]).to_numpy()
     with pytest.raises(MemoryError):
         _core.Op("fill", value=1, shape=(size,), dtype="uint8")()
-    assert CPU.memory()["allocated"] <= before
+    assert DEVICE.memory()["allocated"] <= before
     assert ADD(to_handle(np.ones(2), "float32"), to_handle(np.ones(2), "float32")).item is not None
 
 
@@ -93,21 +93,21 @@ def test_memory_that_runs_out_bit_by_bit():
 
 
 def test_memory_is_accounted_for():
-    CPU.trim()
-    before = CPU.memory()
+    DEVICE.trim()
+    before = DEVICE.memory()
     x = to_handle(np.ones(1 << 20), "float32")
-    during = CPU.memory()
+    during = DEVICE.memory()
     assert during["allocated"] - before["allocated"] == x.nbytes
     del x
-    after = CPU.memory()
+    after = DEVICE.memory()
     assert after["allocated"] == before["allocated"]
     assert after["pool"] - before["pool"] >= 4 << 20
-    assert CPU.trim() >= 4 << 20 and CPU.memory()["pool"] == 0
+    assert DEVICE.trim() >= 4 << 20 and DEVICE.memory()["pool"] == 0
 
 
 def add_twice(x, w):
     """A recording with a sum in the arena: it adds twice `x` to `w`."""
-    with CPU.record() as graph:
+    with DEVICE.record() as graph:
         double = x + x
         w += double
         del double
@@ -118,16 +118,16 @@ def test_the_arena_is_trimmed_and_allocated_again():
     x, w = (Tensor((1 << 18,)).set_value(value) for value in (1, 0))
     graph = add_twice(x, w)
     graph.run()
-    CPU.trim()
-    assert CPU.memory()["arena"] == 0
-    before = CPU.memory()["allocated"]
+    DEVICE.trim()
+    assert DEVICE.memory()["arena"] == 0
+    before = DEVICE.memory()["allocated"]
     graph.run()
-    arena = CPU.memory()["arena"]
-    assert arena >= 1 << 20 and CPU.memory()["allocated"] == before + arena
+    arena = DEVICE.memory()["arena"]
+    assert arena >= 1 << 20 and DEVICE.memory()["allocated"] == before + arena
     assert (w.to_numpy() == 4).all()
-    assert CPU.trim() >= arena and CPU.memory()["allocated"] == before
+    assert DEVICE.trim() >= arena and DEVICE.memory()["allocated"] == before
     del graph
-    assert CPU.memory()["arena"] == 0
+    assert DEVICE.memory()["arena"] == 0
 
 
 def test_trimming_while_another_thread_runs_graphs():
@@ -136,7 +136,7 @@ def test_trimming_while_another_thread_runs_graphs():
     thread = threading.Thread(target=lambda: (graph.run(2000), done.set()))
     thread.start()
     while not done.is_set():
-        CPU.trim()
+        DEVICE.trim()
     thread.join()
     assert (w.to_numpy() == 4000).all()
 
@@ -187,7 +187,7 @@ def test_a_block_over_four_gibibytes():
     if available() < 8 * GIB:
         pytest.skip(f"needs 8 GiB of free memory, there are {available() / GIB:.1f}")
     size = 4 * GIB + GIB // 4
-    x = _core.Handle((size,), CPU, "uint8")
+    x = _core.Handle((size,), DEVICE, "uint8")
     x.view_slice([(size - 3, 3, 1)]).copy_from_numpy(np.array([1, 2, 3], np.uint8))
     x.view_slice([(0, 1, 1)]).copy_from_numpy(np.array([7], np.uint8))
     assert x.view_slice([(size - 1, 4, -1)]).to_numpy().tolist() == [3, 2, 1, 0]
@@ -200,13 +200,13 @@ def test_a_block_over_four_gibibytes():
     assert x.view_slice([(size - 2, 2, 1)]).to_numpy().tolist() == [3, 4]
     assert x.view_slice([((1 << 32) - 1, 2, 1)]).to_numpy().tolist() == [1, 1]
     del x
-    CPU.trim()
+    DEVICE.trim()
 
 
 def test_a_large_block_after_small_ones():
     """Free memory is queried again if the last reading does not suffice."""
     small = to_handle(np.ones(1000), "float32")
-    large = _core.Handle((300 << 20,), CPU, "uint8")
+    large = _core.Handle((300 << 20,), DEVICE, "uint8")
     assert large.view_slice([(0, 1, 1)]).to_numpy()[0] == 0 and small.numel == 1000
 
 
@@ -276,7 +276,7 @@ def test_a_forked_child_is_told_to_spawn():
         "read": lambda: x.to_numpy(),
         "number": lambda: x.view_slice([(0, 1, 1), (0, 1, 1)]).item(),
         "write": lambda: x.copy_from_numpy(np.zeros((300, 300), np.float32)),
-        "new": lambda: _core.from_numpy(np.ones((300, 300)), CPU),
+        "new": lambda: _core.from_numpy(np.ones((300, 300)), DEVICE),
     }
     for name, job in jobs.items():
         answer = in_child(job)

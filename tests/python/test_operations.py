@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from cases.base import FLOATS, Case
-from harness import CPU, LAYOUTS, Run, compare, inner, to_array, to_handle, zeros
+from harness import DEVICE, LAYOUTS, Run, compare, inner, to_array, to_handle, zeros
 from singa_rs import _core
 
 
@@ -67,12 +67,12 @@ def test_large(case, item):
     compare_large(run)
     if case.updates or case.family in ("matmul", "conv2d"):
         return
-    before = CPU.num_threads
+    before = DEVICE.num_threads
     try:
-        CPU.set_num_threads(3)
+        DEVICE.set_num_threads(3)
         again = Run(case, "float32", shapes=item)
     finally:
-        CPU.set_num_threads(before)
+        DEVICE.set_num_threads(before)
     for a, b in zip(run.outputs, again.outputs, strict=True):
         np.testing.assert_array_equal(a.to_numpy(), b.to_numpy())
 

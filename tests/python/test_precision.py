@@ -7,7 +7,7 @@ import numpy as np
 import precise as p
 import pytest
 from cases.elementwise import UNARY
-from harness import CPU
+from harness import DEVICE
 from scipy import special
 from singa_rs import _core
 
@@ -159,7 +159,7 @@ def test_every_function_has_a_bound():
 def test_values(f, dtype):
     function, bounds, *limits = VALUES[f]
     xs = points(dtype, *bounds)
-    got = _core.Op("unary", f=f)(_core.from_numpy(xs, CPU)).to_numpy()
+    got = _core.Op("unary", f=f)(_core.from_numpy(xs, DEVICE)).to_numpy()
     measure(got, function, xs, limits[FLOATS.index(dtype)])
 
 
@@ -168,7 +168,7 @@ def test_values(f, dtype):
 def test_gradients(f, dtype):
     function, bounds, *limits = SLOPES[f]
     xs = points(dtype, *bounds)
-    ones, saved = (_core.from_numpy(a, CPU) for a in (np.ones_like(xs), xs))
+    ones, saved = (_core.from_numpy(a, DEVICE) for a in (np.ones_like(xs), xs))
     got = _core.Op("unary_grad", f=f)(ones, saved).to_numpy()
     measure(got, function, xs, limits[FLOATS.index(dtype)], TERMS.get(f))
 
@@ -181,7 +181,7 @@ def test_values_with_parameters(f, dtype):
     scale = D(float(alpha)) * (D(float(gamma)) if f == "selu" else 1)
     parameters = {"alpha": 1.3} | ({"gamma": 1.1} if f == "selu" else {})
     xs = points(dtype, -INF, 0)
-    got = _core.Op("unary", f={f: parameters})(_core.from_numpy(xs, CPU)).to_numpy()
+    got = _core.Op("unary", f={f: parameters})(_core.from_numpy(xs, DEVICE)).to_numpy()
     measure(got, lambda x: scale * p.expm1(x), xs, 3 if f == "selu" else 2)
 
 
@@ -189,8 +189,8 @@ def every_half(dtype):
     """Every number of a half-precision type."""
     bits = np.arange(2**16, dtype=np.uint16)
     if dtype == "float16":
-        return _core.from_numpy(bits.view(np.float16), CPU)
-    floats = _core.from_numpy((bits.astype(np.uint32) << 16).view(np.float32), CPU)
+        return _core.from_numpy(bits.view(np.float16), DEVICE)
+    floats = _core.from_numpy((bits.astype(np.uint32) << 16).view(np.float32), DEVICE)
     return _core.Op("cast", dtype=dtype)(floats)
 
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 import singa_rs
-from harness import CPU, to_handle
+from harness import DEVICE, to_handle
 from singa_rs import _core, data
 from singa_rs.errors import GraphError
 
@@ -117,7 +117,7 @@ def test_a_state_of_the_wrong_kind_is_refused():
     for bad in (to_handle(np.zeros(3), "int64"), to_handle(np.zeros(2), "float32")):
         with pytest.raises((ValueError, TypeError), match="random"):
             _core.Op("random", dist=UNIFORM, shape=(2,), dtype="float32")(bad)
-    assert CPU.num_threads >= 1
+    assert DEVICE.num_threads >= 1
 
 
 # ---- one seed for all ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from cases.base import Case
-from harness import CPU, inputs, rounded, tensors, weighted
+from harness import DEVICE, inputs, rounded, tensors, weighted
 from singa_rs import _core, autograd
 from singa_rs.record.tracing import trace
 
@@ -57,16 +57,16 @@ def close(made, want) -> None:
 @each_case
 def test_forward(case):
     for dtype in [d for d in DTYPES if d in case.dtypes] or case.dtypes[:1]:
-        CPU.set_seed(0)
+        DEVICE.set_seed(0)
         given = fresh(case, dtype)
         results = step(case, given)
         want = bits(results, given)
         xs = fresh(case, dtype)
-        recording = trace(CPU, xs, lambda xs=xs: step(case, xs)).recording
+        recording = trace(DEVICE, xs, lambda xs=xs: step(case, xs)).recording
         for options, exact in WAYS:
             graph = recording.graph(**options)
             for _ in range(2):
-                CPU.set_seed(0)
+                DEVICE.set_seed(0)
                 xs = fresh(case, dtype)
                 made = graph.run(xs)
                 if exact:
@@ -86,7 +86,7 @@ def test_backward(case):
         xs = tensors(case, dtype)
         with autograd._training_scope(True):
             results = training(xs)
-            recording = trace(CPU, [], lambda xs=xs: training(xs)).recording
+            recording = trace(DEVICE, [], lambda xs=xs: training(xs)).recording
         want = bits(results)
         for options, exact in WAYS:
             graph = recording.graph(**options)

@@ -7,12 +7,14 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import Device, DeviceError, DType, Handle, ShapeError
+from .._core import Device, DType, Handle, ShapeError
 from ..errors import called
 from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_shape, filled
+from ..tensor.creation import as_shape, filled, moved
 from ..tensor.numbers import as_array
+from ..tensor.placing import is_device, located
 from .casting import cast
+from .rule import Rule
 from .shape import expand, plain_reshape, resolve
 from .table import as_method
 
@@ -48,7 +50,7 @@ def _to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     changes nothing (PyTorch to).
 
     Raises:
-        DeviceError: another device than that of the tensor.
+        DeviceError: there is no such device.
         TypeError: anything else.
     """
     made, given = self, [*args, *(kwargs.pop(n) for n in ("device", "dtype") if n in kwargs)]
@@ -58,10 +60,8 @@ def _to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     for one in given:
         if isinstance(one, Handle):
             made = cast(_on(made, one.device), one.dtype)
-        elif isinstance(one, str) and one.partition(":")[0] == "cuda":
-            raise DeviceError(f"to: got {one!r}, want {self.device!r}")
-        elif isinstance(one, Device) or (isinstance(one, str) and one == "cpu"):
-            made = _on(made, _core.cpu() if isinstance(one, str) else one)
+        elif isinstance(one, Device) or is_device(one):
+            made = _on(made, located(one))
         elif isinstance(one, (str, type, DType)) or hasattr(one, "kind"):
             made = cast(made, one)
         else:
@@ -69,16 +69,39 @@ def _to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return made
 
 
+class Move(Rule):
+    """The same values on another device."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.source = x.device
+        return moved(x, self.device)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None]:
+        """The gradient on the input's device."""
+        return (moved(dys[0], self.source),)
+
+
 def _on(x: Tensor, device: Device) -> Tensor:
-    if device != x.device:
-        raise DeviceError(f"to: got {device!r}, want {x.device!r}")
-    return x
+    return x if device == x.device else Move(device)(x)[0]
 
 
 @as_method("cpu")
 def _cpu(self: Tensor) -> Tensor:
-    """The tensor itself, which is on the CPU (PyTorch cpu)."""
+    """The tensor itself if it is on the CPU, else a copy there (PyTorch cpu)."""
     return _on(self, _core.cpu())
+
+
+@as_method("cuda")
+def _cuda(self: Tensor, device: Any = 0) -> Tensor:
+    """The tensor itself if it is on that CUDA device, else a copy there (PyTorch cuda).
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    return _on(self, located(device if isinstance(device, Device) else f"cuda:{device}"))
 
 
 @as_method("type_as")
@@ -141,7 +164,8 @@ def _expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 def _new(name: str, value: int) -> None:
     def new(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
-        return filled(name, _extents(shape), value, self.dtype if dtype is None else dtype)
+        kind = self.dtype if dtype is None else dtype
+        return filled(name, _extents(shape), value, kind, self.device)
 
     what = "ones" if value else "zeros"
     doc = f"New {what} of the dtype of the tensor, or of another (PyTorch {name})."
@@ -157,7 +181,8 @@ _new("new_empty", 0)
 def _new_full(self: Tensor, shape: Any, value: Any, dtype: Any = None) -> Tensor:
     """A new tensor filled with a value, of the dtype of the tensor, or of another (PyTorch
     new_full)."""
-    return filled("new_full", as_shape(shape), value, self.dtype if dtype is None else dtype)
+    kind = self.dtype if dtype is None else dtype
+    return filled("new_full", as_shape(shape), value, kind, self.device)
 
 
 @as_method("new_tensor")

@@ -29,6 +29,7 @@ from .creation import (
     full,
     full_like,
     linspace,
+    moved,
     ones,
     ones_like,
     random,
@@ -123,7 +124,7 @@ def _by_vector(name: str, assign: Callable[[Any, Any], Any], doc: str) -> Any:
 
 def _placed(device: Any, shape: Any) -> _core.Device:
     placing.placed("Tensor", device, "a shape is one argument: Tensor((2, 3))")
-    return _core.cpu()
+    return placing.located(device)
 
 
 class Tensor(Conversions, Writes, _core.Handle):
@@ -318,13 +319,20 @@ class Tensor(Conversions, Writes, _core.Handle):
         self.rebind(made)
 
     def to_device(self, device: Any) -> None:
-        """Moves this tensor to another device, in place.
+        """Moves this tensor to another device, in place; no gradient flows back through the move.
+        `to` makes a new tensor, through which it does.
 
         Raises:
-            DeviceError: a device that this build does not have.
+            TypeError: no device.
+            DeviceError: there is no such device.
+            GraphError: a step is being recorded, which runs on one device.
         """
-        if device != self.device:
-            raise _core.DeviceError(f"to_device: got {device!r}, want {self.device!r}")
+        placing.placed("to_device", device)
+        to = placing.located(device)
+        if to != self.device:
+            made = moved(self.detach(), to)
+            self._parted()
+            self.rebind(made)
 
     def to_host(self) -> None:
         """Moves this tensor to the CPU, in place; `tensor.to_host(t)` makes a new one."""

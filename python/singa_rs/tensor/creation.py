@@ -12,7 +12,7 @@ from .. import _core
 from .._core import Device, DType, Handle, ShapeError
 from .dtypes import bfloat16, float32, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
-from .placing import More, arranged, is_dtype, placed
+from .placing import More, arranged, is_dtype, located, placed
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -40,7 +40,7 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
         placed("from_numpy", dev)
     np_array = as_array(np_array, "from_numpy")
     want = incoming(np_array) if dtype is None else _core.dtype(dtype)
-    device = dev if isinstance(dev, Device) else _core.cpu()
+    device = located(dev)
     if name_of(np_array.dtype) == want.name:
         return _core.from_numpy(np_array, device)
     made = _core.from_numpy(to_storage("from_numpy", np_array, want), device)
@@ -57,7 +57,7 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
     return from_numpy(as_array(value, "as_tensor"), dev, dtype)
 
 
-def as_operand(value: Any, others: Iterable[DType]) -> Tensor:
+def as_operand(value: Any, others: Iterable[DType], device: Device | None = None) -> Tensor:
     """`as_tensor` of an operand whose `others` have these dtypes: integers wider than int32 stay
     int64 if the result is int64 or a float anyway."""
     if isinstance(value, Handle):
@@ -65,7 +65,7 @@ def as_operand(value: Any, others: Iterable[DType]) -> Tensor:
     array = as_array(value, "as_tensor")
     is_wide = array.dtype.name in ("int64", "uint64", "uint32")
     stays = is_wide and any(other == int64 or other.is_float for other in others)
-    return from_numpy(array, None, int64 if stays else None)
+    return from_numpy(array, device, int64 if stays else None)
 
 
 def from_dlpack(obj: Any) -> Tensor:
@@ -88,9 +88,16 @@ def to_numpy(t: Tensor) -> np.ndarray:
     return t.to_numpy()
 
 
+def moved(t: Tensor, device: Device) -> Tensor:
+    """A copy of `t` on a device."""
+    made: Tensor = type(t)(t.shape, device, t.dtype)
+    _core.Op("copy").into([t], [made])
+    return made
+
+
 def to_host(t: Tensor) -> Tensor:
     """A copy of `t` on the CPU."""
-    return t.clone()
+    return moved(t, _core.cpu())
 
 
 def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
@@ -105,10 +112,12 @@ def full(shape: Shape, value: float, device: Device | None = None, dtype: Any = 
     if is_dtype(device):
         device, dtype = None, device  # NumPy's order
     placed("full", device, "the value is the second argument: full((2, 3), 7.0)")
-    return filled("full", shape, value, dtype)
+    return filled("full", shape, value, dtype, device)
 
 
-def filled(op: str, shape: Shape, value: float, dtype: Any) -> Tensor:
+def filled(
+    op: str, shape: Shape, value: float, dtype: Any, device: Device | str | None = None
+) -> Tensor:
     """`full` for the function `op`, which errors name.
 
     Raises:
@@ -119,7 +128,8 @@ def filled(op: str, shape: Shape, value: float, dtype: Any) -> Tensor:
     if any(not 0 <= n < 2**63 for n in extents):
         raise ShapeError(f"{op}: got shape {extents}, want extents from 0 to 2**63 - 1")
     name, value = _core.dtype(dtype).name, number(value, op)
-    return _core.Op("fill", value=value, shape=extents, dtype=name)()
+    to = located(device)
+    return _core.Op("fill", device=to, value=value, shape=extents, dtype=name)()
 
 
 def zeros(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:
@@ -130,8 +140,8 @@ def zeros(shape: Shape, *more: More, device: Device | None = None, dtype: Any = 
         TypeError: arguments in no such order.
         DeviceError: a device that this build does not have.
     """
-    extents, dtype = arranged("zeros", shape, more, device, dtype)
-    return filled("zeros", extents, 0, dtype)
+    extents, device, dtype = arranged("zeros", shape, more, device, dtype)
+    return filled("zeros", extents, 0, dtype, device)
 
 
 def ones(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:
@@ -142,8 +152,8 @@ def ones(shape: Shape, *more: More, device: Device | None = None, dtype: Any = N
         TypeError: arguments in no such order.
         DeviceError: a device that this build does not have.
     """
-    extents, dtype = arranged("ones", shape, more, device, dtype)
-    return filled("ones", extents, 1, dtype)
+    extents, device, dtype = arranged("ones", shape, more, device, dtype)
+    return filled("ones", extents, 1, dtype, device)
 
 
 def zeros_like(t: Tensor) -> Tensor:
@@ -158,7 +168,7 @@ def ones_like(t: Tensor) -> Tensor:
 
 def full_like(t: Tensor, value: float) -> Tensor:
     """`value`, which the dtype must be able to hold, in the shape, device and dtype of `t`."""
-    return filled("full_like", t.shape, value, t.dtype)
+    return filled("full_like", t.shape, value, t.dtype, t.device)
 
 
 def eye(
@@ -167,11 +177,13 @@ def eye(
     """A matrix of `n` rows and `m` columns, `n` by default, with ones on diagonal `k` and zeros
     elsewhere (NumPy eye)."""
     placed("eye", device)
-    rows = filled("eye", (whole(n, "eye: n"), whole(n if m is None else m, "eye: m")), 0, dtype)
+    extents = whole(n, "eye: n"), whole(n if m is None else m, "eye: m")
+    rows = filled("eye", extents, 0, dtype, device)
     height, width = rows.shape
     k = max(-height, min(whole(k, "eye: k"), width))
-    across = _core.Op("arange", start=0, step=1, count=width, dtype="int64")()
-    down = _core.Op("arange", start=k, step=1, count=height, dtype="int64")()
+    to = rows.device
+    across = _core.Op("arange", device=to, start=0, step=1, count=width, dtype="int64")()
+    down = _core.Op("arange", device=to, start=k, step=1, count=height, dtype="int64")()
     hits = _core.Op("binary", f="eq")(across, down.view_reshape((height, 1)))
     return _core.Op("cast", dtype=rows.dtype.name)(hits)
 
@@ -218,11 +230,12 @@ def arange(
     count = -((start - stop) // step) if is_whole else math.ceil((stop - start) / step)
     count, default = max(0, count), int32 if is_whole else float32
     name = _core.dtype(default if dtype is None else dtype).name
-    return _core.Op("arange", start=start, step=step, count=count, dtype=name)()
+    to = located(device)
+    return _core.Op("arange", device=to, start=start, step=step, count=count, dtype=name)()
 
 
 def random(shape: Shape, device: Device | None = None) -> Tensor:
     """Float32 numbers drawn uniformly from [0, 1) (SINGA random)."""
     placed("random", device, "a shape is one argument: random((2, 3))")
-    made = filled("random", shape, 0, float32)
+    made = filled("random", shape, 0, float32, device)
     return made.uniform(0.0, 1.0)

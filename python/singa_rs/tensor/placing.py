@@ -3,17 +3,24 @@ one of them by programs written for NumPy or PyTorch."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from .. import device as devices
 from .._core import Device, DeviceError, DType
 from .numbers import is_integral, wholes
 
 #: What `zeros` and its kin take in order after the first extent: extents, a device, a dtype.
 More = int | Device | DType | str
+
+
+def is_device(value: Any) -> bool:
+    """Whether a text names a device: `cpu`, `cuda`, `cuda:1`."""
+    return isinstance(value, str) and bool(re.fullmatch(r"cpu(:0)?|(cuda|gpu)(:\d+)?", value))
 
 
 def placed(op: str, device: Any, example: str = "") -> None:
@@ -26,12 +33,26 @@ def placed(op: str, device: Any, example: str = "") -> None:
     if device is None or isinstance(device, Device):
         return
     if isinstance(device, str):
-        if device in ("cpu", "cpu:0"):
+        if is_device(device):
             return
-        if device.partition(":")[0] in ("cuda", "gpu", "mps", "xpu"):
-            raise DeviceError(f"{op}: got device {device!r}, want {_core.cpu()!r}")
+        if device.partition(":")[0] in ("mps", "xpu"):
+            raise DeviceError(f"{op}: got device {device!r}, want the CPU or CUDA")
     hint = f"; {example}" if example and is_integral(device) else ""
-    raise TypeError(f"{op}: got {device!r:.80} for device, want a Device, 'cpu' or None{hint}")
+    raise TypeError(
+        f"{op}: got {device!r:.80} for device, want a Device, 'cpu', 'cuda' or None{hint}"
+    )
+
+
+def located(device: Device | str | None) -> Device:
+    """The device that an argument names, once `placed` has let it pass; the CPU by default.
+
+    Raises:
+        DeviceError: there is no such GPU.
+    """
+    if isinstance(device, Device):
+        return device
+    name, _, number = (device or "cpu").partition(":")
+    return _core.cpu() if name == "cpu" else devices.create_cuda_gpu_on(int(number or 0))
 
 
 def is_dtype(value: Any) -> bool:
@@ -46,8 +67,8 @@ def is_dtype(value: Any) -> bool:
 
 def arranged(
     op: str, shape: Any, more: Sequence[Any], device: Any, dtype: Any
-) -> tuple[tuple[int, ...], Any]:
-    """The shape and the dtype of `zeros(shape, device, dtype)`, SINGA's order, of
+) -> tuple[tuple[int, ...], Device, Any]:
+    """The shape, the device and the dtype of `zeros(shape, device, dtype)`, SINGA's order, of
     `zeros(shape, dtype)`, NumPy's, and of `zeros(2, 3)`, PyTorch's.
 
     Raises:
@@ -65,7 +86,7 @@ def arranged(
         got = ", ".join(f"{one!r:.40}" for one in (shape, *more))
         raise TypeError(f"{op}: got {got}, want a shape, a device and a dtype: {op}((2, 3))")
     placed(op, device, f"a shape is one argument: {op}((2, 3))")
-    return extents, _core.float32 if dtype is None else dtype
+    return extents, located(device), _core.float32 if dtype is None else dtype
 
 
 def values_as_shape(shape: Any) -> str | None:

@@ -28,26 +28,26 @@ def rand(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Ten
     """Numbers drawn uniformly from [0, 1) (NumPy random.rand, PyTorch rand); the shape is given as
     several numbers or as one sequence. A float dtype."""
     placed("rand", device)
-    return filled("rand", _extents(shape), 0, dtype).uniform(0.0, 1.0)
+    return filled("rand", _extents(shape), 0, dtype, device).uniform(0.0, 1.0)
 
 
 def randn(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """Numbers drawn from the standard normal distribution (NumPy random.randn, PyTorch randn); the
     shape is given as several numbers or as one sequence. A float dtype."""
     placed("randn", device)
-    return filled("randn", _extents(shape), 0, dtype).gaussian(0.0, 1.0)
+    return filled("randn", _extents(shape), 0, dtype, device).gaussian(0.0, 1.0)
 
 
 def randn_like(t: Tensor) -> Tensor:
     """Numbers drawn from the standard normal distribution, of the shape and dtype of `t`, which is
     of floats (PyTorch randn_like)."""
-    return filled("randn_like", t.shape, 0, t.dtype).gaussian(0.0, 1.0)
+    return filled("randn_like", t.shape, 0, t.dtype, t.device).gaussian(0.0, 1.0)
 
 
 def rand_like(t: Tensor) -> Tensor:
     """Numbers drawn uniformly from [0, 1), of the shape and dtype of `t`, which is of floats
     (PyTorch rand_like)."""
-    return filled("rand_like", t.shape, 0, t.dtype).uniform(0.0, 1.0)
+    return filled("rand_like", t.shape, 0, t.dtype, t.device).uniform(0.0, 1.0)
 
 
 def normal(
@@ -67,7 +67,8 @@ def normal(
         dtype: of the result.
     """
     placed("normal", device)
-    return filled("normal", as_shape(() if size is None else size), 0, dtype).gaussian(mean, std)
+    extents = as_shape(() if size is None else size)
+    return filled("normal", extents, 0, dtype, device).gaussian(mean, std)
 
 
 def randint(
@@ -100,7 +101,7 @@ def randint(
     name, extents = _core.dtype(dtype).name, as_shape(() if size is None else size)
     for bound in (first, last):
         _core.Op("fill", value=number(bound, "randint"), shape=(), dtype=name)()
-    made = filled("randint", extents, 0, float64).uniform(0.0, 1.0)
+    made = filled("randint", extents, 0, float64, device).uniform(0.0, 1.0)
     scaled = _core.Op("binary_scalar", f="mul", scalar=float(last - first + 1), reverse=False)(made)
     steps = _core.Op("cast", dtype="int64")(_core.Op("unary", f="floor")(scaled))
     moved = _core.Op("binary_scalar", f="add", scalar=first, reverse=False)(steps)
@@ -110,7 +111,7 @@ def randint(
 def randperm(n: int, device: Device | None = None) -> Tensor:
     """The integers from 0 to `n - 1` in random order, int64 (PyTorch randperm)."""
     placed("randperm", device)
-    made = filled("randperm", (whole(n, "randperm: n"),), 0, float64).uniform(0.0, 1.0)
+    made = filled("randperm", (whole(n, "randperm: n"),), 0, float64, device).uniform(0.0, 1.0)
     return _core.Op("sort", axis=0, descending=False, count=None)(made)[1]
 
 

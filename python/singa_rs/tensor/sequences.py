@@ -12,7 +12,7 @@ from .._core import Device, ShapeError
 from .creation import Shape, filled, from_numpy
 from .dtypes import float32, int64
 from .numbers import real, whole
-from .placing import More, arranged, placed
+from .placing import More, arranged, located, placed
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -89,8 +89,9 @@ def tri(
     placed("tri", device)
     height, width = _matrix("tri", n, m, dtype)
     k = max(-height, min(whole(k, "tri: k"), width))
-    across = _core.Op("arange", start=0, step=1, count=width, dtype="int64")()
-    down = _core.Op("arange", start=k, step=1, count=height, dtype="int64")()
+    to = located(device)
+    across = _core.Op("arange", device=to, start=0, step=1, count=width, dtype="int64")()
+    down = _core.Op("arange", device=to, start=k, step=1, count=height, dtype="int64")()
     hits = _core.Op("binary", f="le")(across, down.view_reshape((height, 1)))
     return _core.Op("cast", dtype=_core.dtype(dtype).name)(hits)
 
@@ -120,10 +121,10 @@ def triu_indices(n: int, *, m: int | None = None, k: int = 0) -> Tensor:
 def empty(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:
     """A tensor of a shape, to be written; until then it reads as zeros (NumPy empty). Arguments
     are those of `zeros`."""
-    extents, dtype = arranged("empty", shape, more, device, dtype)
-    return filled("empty", extents, 0, dtype)
+    extents, device, dtype = arranged("empty", shape, more, device, dtype)
+    return filled("empty", extents, 0, dtype, device)
 
 
 def empty_like(t: Tensor) -> Tensor:
-    """`empty` of the shape and dtype of `t` (NumPy empty_like)."""
-    return filled("empty_like", t.shape, 0, t.dtype)
+    """`empty` of the shape, device and dtype of `t` (NumPy empty_like)."""
+    return filled("empty_like", t.shape, 0, t.dtype, t.device)

@@ -2,15 +2,49 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use super::Code;
-use crate::error::{Error, Result};
+use super::{Code, refusal};
+use crate::error::Result;
 
 /// What only the compiler for a GPU knows.
 const DEVICE: &str = include_str!("gpu.cu");
+/// The variable that names the library's file.
+const VARIABLE: &str = "SINGA_RS_NVRTC";
+/// What the library is called where the system finds it.
+const NAMES: [&str; 5] = [
+    "libnvrtc.so.13",
+    "libnvrtc.so.12",
+    "libnvrtc.so",
+    "/usr/local/cuda/lib64/libnvrtc.so",
+    "/opt/cuda/lib64/libnvrtc.so",
+];
+
+static OFFERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Offers a path to the library, such as the file that an installed package's metadata lists.
+pub fn offer(path: PathBuf) {
+    OFFERED.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+}
+
+/// Opens the library that the environment names, or else the first that is found.
+///
+/// # Errors
+/// [`crate::Error::Device`], which says how to install one.
+pub fn find() -> Result<Compiler> {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        return Compiler::open(path.as_ref());
+    }
+    let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut places = offered.into_iter().chain(NAMES.map(PathBuf::from));
+    places.find_map(|path| Compiler::open(&path).ok()).ok_or_else(|| {
+        refusal("CUDA's compiler NVRTC is not installed: pip install 'singa-rs[cuda12]'")
+    })
+}
 
 type Program = *mut c_void;
+type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 type Create = unsafe extern "C" fn(
     *mut Program,
     *const c_char,
@@ -24,14 +58,18 @@ type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
 type Text = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
 
+/// The functions that answer something about a program: its size, and its bytes.
+#[derive(Clone, Copy)]
+struct Answer(Size, Text);
+
 /// The functions of the library, which is never closed.
 pub struct Compiler {
+    version: Version,
     create: Create,
     compile: Compile,
-    log_size: Size,
-    log: Text,
-    ptx_size: Size,
-    ptx: Text,
+    log: Answer,
+    ptx: Answer,
+    cubin: Answer,
     destroy: Destroy,
 }
 
@@ -39,35 +77,67 @@ impl Compiler {
     /// Opens the library.
     ///
     /// # Errors
-    /// [`Error::Device`] where the file is none or lacks a function.
+    /// [`crate::Error::Device`] where the file is none or lacks a function.
     pub fn open(path: &Path) -> Result<Compiler> {
         // SAFETY: the user, or the package manager, vouches for the file.
-        let library = unsafe { libloading::Library::new(path) }.map_err(|e| refusal(&e))?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(|e| failure(&e))?;
         let library: &'static libloading::Library = Box::leak(Box::new(library));
         // SAFETY: the types are those of NVRTC's functions.
         let made = unsafe {
             (|| {
                 Ok::<_, libloading::Error>(Compiler {
+                    version: *library.get(b"nvrtcVersion")?,
                     create: *library.get(b"nvrtcCreateProgram")?,
                     compile: *library.get(b"nvrtcCompileProgram")?,
-                    log_size: *library.get(b"nvrtcGetProgramLogSize")?,
-                    log: *library.get(b"nvrtcGetProgramLog")?,
-                    ptx_size: *library.get(b"nvrtcGetPTXSize")?,
-                    ptx: *library.get(b"nvrtcGetPTX")?,
+                    log: Answer(
+                        *library.get(b"nvrtcGetProgramLogSize")?,
+                        *library.get(b"nvrtcGetProgramLog")?,
+                    ),
+                    ptx: Answer(*library.get(b"nvrtcGetPTXSize")?, *library.get(b"nvrtcGetPTX")?),
+                    cubin: Answer(
+                        *library.get(b"nvrtcGetCUBINSize")?,
+                        *library.get(b"nvrtcGetCUBIN")?,
+                    ),
                     destroy: *library.get(b"nvrtcDestroyProgram")?,
                 })
             })()
         };
-        made.map_err(|e| refusal(&e))
+        made.map_err(|e| failure(&e))
     }
 
-    /// Compiles a kernel for GPUs of an architecture (`compute_80`) and later ones, to PTX. Products
-    /// and sums are not contracted, so that fused kernels give the same bits as separate ones.
+    /// The version: major, minor.
+    pub fn version(&self) -> (i32, i32) {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both are places for a number.
+        unsafe { (self.version)(&mut major, &mut minor) };
+        (major, minor)
+    }
+
+    /// All that the compiler reads of a kernel.
+    pub fn text(&self, code: Code) -> String {
+        [DEVICE, code.prelude, code.text].join("\n")
+    }
+
+    /// Compiles a kernel for GPUs of a virtual architecture (`compute_80`) and later ones.
     ///
     /// # Errors
-    /// [`Error::Device`] with what the compiler says.
+    /// [`crate::Error::Device`] with what the compiler says.
     pub fn ptx(&self, code: Code, architecture: &str) -> Result<Vec<u8>> {
-        let text = [DEVICE, code.prelude, code.text].join("\n");
+        self.compiled(code, architecture, self.ptx)
+    }
+
+    /// Compiles a kernel for GPUs of one architecture (`sm_90`).
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] with what the compiler says.
+    pub fn cubin(&self, code: Code, architecture: &str) -> Result<Vec<u8>> {
+        self.compiled(code, architecture, self.cubin)
+    }
+
+    /// Products and sums are not contracted, so that fused kernels give the same bits as separate
+    /// ones.
+    fn compiled(&self, code: Code, architecture: &str, answer: Answer) -> Result<Vec<u8>> {
+        let text = self.text(code);
         let options = [
             format!("--gpu-architecture={architecture}"),
             "--device-as-default-execution-space".into(),
@@ -82,14 +152,11 @@ impl Compiler {
         // SAFETY: NVRTC's calls in their order; texts end with a zero, and outlive the program.
         unsafe {
             let made = (self.create)(&mut program, text.as_ptr(), name.as_ptr(), 0, none, none);
-            crate::ensure!(made == 0, refusal(&format!("NVRTC answers {made}")));
+            crate::ensure!(made == 0, failure(&format!("answers {made}")));
             let done = (self.compile)(program, options.len() as c_int, options.as_ptr());
             let made = match done {
-                0 => Ok(read(program, self.ptx_size, self.ptx)),
-                _ => {
-                    let log = read(program, self.log_size, self.log);
-                    Err(refusal(&String::from_utf8_lossy(&log)))
-                }
+                0 => Ok(read(program, answer)),
+                _ => Err(failure(&String::from_utf8_lossy(&read(program, self.log)))),
             };
             (self.destroy)(&mut program);
             made
@@ -99,7 +166,7 @@ impl Compiler {
 
 /// # Safety
 /// The functions are of one library, and the program is one of its own.
-unsafe fn read(program: Program, size: Size, text: Text) -> Vec<u8> {
+unsafe fn read(program: Program, Answer(size, text): Answer) -> Vec<u8> {
     let mut bytes = 0;
     // SAFETY: by the caller's promise; there is room for as many bytes.
     unsafe {
@@ -110,6 +177,6 @@ unsafe fn read(program: Program, size: Size, text: Text) -> Vec<u8> {
     }
 }
 
-fn refusal(why: &dyn std::fmt::Display) -> Error {
-    Error::Device { op: "cuda".into(), message: format!("NVRTC: {why}") }
+fn failure(why: &dyn std::fmt::Display) -> crate::Error {
+    refusal(format!("NVRTC: {why}"))
 }

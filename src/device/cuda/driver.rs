@@ -35,6 +35,24 @@ pub struct Launch {
     pub stream: Stream,
 }
 
+/// What a GPU is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Properties {
+    /// What it is called.
+    pub name: String,
+    /// Its compute capability: major, minor.
+    pub capability: (u32, u32),
+    /// The number of its multiprocessors.
+    pub processors: u32,
+}
+
+impl Properties {
+    /// The architecture as compilers call it, such as `sm_90`.
+    pub fn architecture(&self) -> String {
+        format!("sm_{}{}", self.capability.0, self.capability.1)
+    }
+}
+
 /// One GPU, its driver and its compiler. Work that is put on a stream is done in order; copies
 /// between host and GPU wait for it.
 pub trait Driver: Send + Sync {
@@ -63,6 +81,9 @@ pub trait Driver: Send + Sync {
     /// The stream that operations run on.
     fn stream(&self) -> Stream;
 
+    /// What the GPU is.
+    fn properties(&self) -> Properties;
+
     /// Allocates bytes, aligned to at least 256; None where they are refused.
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
 
@@ -80,15 +101,21 @@ pub trait Driver: Send + Sync {
 
     /// Copies to the host, after the stream's work so far.
     ///
+    /// # Errors
+    /// [`crate::Error::Device`] where that work or the copy failed.
+    ///
     /// # Safety
     /// `from` addresses as many bytes of this GPU.
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]);
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) -> Result<()>;
 
     /// Copies from the host, after the stream's work so far.
     ///
+    /// # Errors
+    /// As [`Driver::download`].
+    ///
     /// # Safety
     /// As [`Driver::download`].
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>);
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) -> Result<()>;
 
     /// Reserves addresses without memory, a multiple of [`Driver::granule`]; None where refused.
     fn reserve(&self, bytes: usize) -> Option<NonNull<u8>>;

@@ -9,9 +9,9 @@ use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Code, Driver, Function, Launch};
+use super::{Code, Driver, Function, Launch, Properties, refusal};
 use crate::device::{Stream, pages};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What CUDA C needs on the host.
 const HEADER: &str = include_str!("emulated.h");
@@ -19,6 +19,8 @@ const HEADER: &str = include_str!("emulated.h");
 const POISON: u8 = 0xa5;
 /// The memory of the GPU.
 const BYTES: usize = 256 << 20;
+/// Its number, which no GPU of a machine has.
+pub const ORDINAL: i32 = 64;
 /// Its one stream; any but the host's.
 const STREAM: Stream = Stream(7);
 
@@ -107,6 +109,10 @@ impl Driver for Emulated {
         STREAM
     }
 
+    fn properties(&self) -> Properties {
+        Properties { name: "emulated".into(), capability: (7, 5), processors: 1 }
+    }
+
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
         let mut state = self.state();
         if bytes > state.left() {
@@ -136,16 +142,18 @@ impl Driver for Emulated {
         unsafe { start.write_bytes(value, bytes) }
     }
 
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) -> Result<()> {
         self.flush(&mut self.state());
         // SAFETY: guaranteed by the caller.
-        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) }
+        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) };
+        Ok(())
     }
 
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) -> Result<()> {
         self.flush(&mut self.state());
         // SAFETY: guaranteed by the caller.
-        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        Ok(())
     }
 
     fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
@@ -191,10 +199,6 @@ fn open(path: &Path) -> Result<Function> {
     // SAFETY: the text ends with a function of this name and type.
     let entry: libloading::Symbol<Entry> = unsafe { library.get(b"launch") }.map_err(failed)?;
     Ok(Function(*entry as usize))
-}
-
-fn refusal(message: String) -> Error {
-    Error::Device { op: "cuda".into(), message }
 }
 
 /// The file of a compiled kernel. Files are shared by processes: each is written under a name of its

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Driver;
 use crate::device::Backend;
+use crate::error::Result;
 
 /// Addresses are as plentiful as a GPU's page tables have it: 47 bits.
 const ADDRESSES: usize = 1 << 47;
@@ -63,12 +64,12 @@ impl Backend for Memory {
         unsafe { self.driver.fill(start, value, bytes) }
     }
 
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) -> Result<()> {
         // SAFETY: guaranteed by the caller.
         unsafe { self.driver.download(from, to) }
     }
 
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) -> Result<()> {
         // SAFETY: guaranteed by the caller.
         unsafe { self.driver.upload(from, to) }
     }

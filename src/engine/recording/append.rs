@@ -68,35 +68,16 @@ impl Engine {
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`].
-    pub fn bake(&self, turn: &mut Turn, array: View, bytes: &[u8]) -> Result<View> {
+    pub fn bake(&self, _turn: &Turn, array: View, bytes: &[u8]) -> Result<View> {
         if record::mode() != Mode::Record {
             return Ok(array);
         }
         let view = View::of(self.device(), &array.meta);
-        let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(&array), None)?;
-        op.execute(&[array], std::slice::from_ref(&view))?;
+        view.block.write(bytes)?;
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         record::with(|r| r.recording.bake(&view.block, hasher.finish()));
         Ok(view)
-    }
-
-    /// Ends a recording on this thread: advances its generators, and zeroes tensors never written.
-    ///
-    /// # Errors
-    /// [`crate::Error::Graph`] if this thread is not recording.
-    pub fn end_recording(&self, results: &[View]) -> Result<Recording> {
-        let finish = || {
-            let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();
-            advance_all(moved)?;
-            let unwritten = record::with(|r| r.recording.never_written());
-            zero_all(unwritten.unwrap_or_default())
-        };
-        let done = finish();
-        let mut recording = record::end()?;
-        done?;
-        recording.answer(results);
-        Ok(recording)
     }
 
     /// Prepares a draw. A recorded one starts where earlier recorded draws ended. An initialiser of
@@ -140,6 +121,24 @@ impl Engine {
         op.execute(std::slice::from_ref(generator), &[])?;
         Ok(copied)
     }
+}
+
+/// Ends a recording on this thread: advances its generators, and zeroes tensors never written.
+///
+/// # Errors
+/// [`crate::Error::Graph`] if this thread is not recording.
+pub fn end_recording(results: &[View]) -> Result<Recording> {
+    let finish = || {
+        let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();
+        advance_all(moved)?;
+        let unwritten = record::with(|r| r.recording.never_written());
+        zero_all(unwritten.unwrap_or_default())
+    };
+    let done = finish();
+    let mut recording = record::end()?;
+    done?;
+    recording.answer(results);
+    Ok(recording)
 }
 
 /// Records that generators advance.

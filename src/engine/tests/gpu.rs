@@ -3,14 +3,11 @@
 use super::*;
 use crate::device::cuda::{self, emulated};
 use crate::kernels;
-use crate::kernels::cuda::Cuda;
 
 /// An engine of a GPU whose driver is emulated.
 pub fn engine() -> Engine {
-    static TARGET: std::sync::LazyLock<Cuda> =
-        std::sync::LazyLock::new(|| Cuda::new(emulated::driver()));
-    kernels::register(cuda::NAME, &*TARGET);
-    let engine = Engine::new(cuda::device(0, emulated::driver()));
+    let number = kernels::gpu::Gpu::emulated().unwrap().device.id();
+    let engine = Engine::new(cuda::device(number, emulated::driver()));
     Engine { poisons: true, ..engine }
 }
 

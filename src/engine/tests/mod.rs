@@ -168,7 +168,7 @@ fn recorded(engine: &Engine, arguments: &[View], step: impl FnOnce() -> Vec<View
     record::begin(Recording::new(engine.device(), arguments)).unwrap();
     record::set_line("net.py:7");
     let results = step();
-    let mut recording = engine.end_recording(&results).unwrap();
+    let mut recording = crate::engine::end_recording(&results).unwrap();
     drop(results);
     recording.seal();
     recording

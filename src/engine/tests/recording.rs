@@ -90,7 +90,7 @@ fn a_recording_goes_on_after_its_end() {
     let shown = |kept: &View| View { block: kept.block.current().unwrap(), ..kept.clone() };
     record::begin(recording.reopened()).unwrap();
     kept.push(run(&engine, binary("mul"), &[&shown(&kept[0]), &x]).unwrap()[0].clone());
-    let mut recording = engine.end_recording(&[]).unwrap();
+    let mut recording = crate::engine::end_recording(&[]).unwrap();
     recording.seal();
     let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     run_into(&engine, binary("add"), &[&x, &x], &[&x]).unwrap();

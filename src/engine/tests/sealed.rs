@@ -114,16 +114,18 @@ impl Backend for Sealed {
         unsafe { start.write_bytes(value, bytes) };
     }
 
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) -> Result<()> {
         let _open = MEMORY.open();
         // SAFETY: guaranteed by the caller.
         unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) };
+        Ok(())
     }
 
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) -> Result<()> {
         let _open = MEMORY.open();
         // SAFETY: guaranteed by the caller.
         unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        Ok(())
     }
 
     fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
@@ -243,8 +245,9 @@ impl Target for Sealed {
 
 /// An engine of such a device.
 pub fn engine() -> Engine {
-    kernels::register("sealed", &Sealed);
-    let engine = Engine::new(Device::new(0, "sealed", Box::new(Sealed), 1));
+    let device = Device::new(0, "sealed", Box::new(Sealed), 1);
+    kernels::register(&device, &Sealed);
+    let engine = Engine::new(device);
     Engine { poisons: true, ..engine }
 }
 

@@ -8,8 +8,9 @@ use super::source::{Source, THREADS};
 use super::types::computed;
 use super::walk::Walk;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::index::{Gather, GatherElements, GatherElementsGrad, GatherGrad, Places};
+use crate::ops::tensor_scatter::TensorScatter;
 use crate::ops::{Family, Meta};
 
 const TEMPLATES: &str = include_str!("c/index.cu");
@@ -157,4 +158,30 @@ pub fn places(op: &Places, io: &[&Meta]) -> Program {
     source.end();
     let entries = Entries { size: op.size, wraps: op.wraps, want: "an integer as index" };
     Program::one(source, 1, 1).checked(Check::entries(op.name(), 0, io[0], entries), io[0])
+}
+
+/// The program of (past, update, start), which writes into past.
+///
+/// # Errors
+/// Those of the axis.
+pub fn tensor_scatter(op: &TensorScatter, io: &[&Meta]) -> Result<Program> {
+    let (past, update, start) = (io[0], io[1], io[2]);
+    let axis = past.shape.axis(op.name(), op.axis)?;
+    let inputs = [past.dtype, update.dtype, DType::Int64];
+    let mut source = Source::new(op.name(), &inputs, &[past.dtype]).with(TEMPLATES);
+    let written = Meta { shape: update.shape.clone(), ..past.clone() };
+    let axes: Vec<usize> = (0..past.shape.rank()).collect();
+    let each = source.walk(&Walk::along(&axes, &[update, &written]));
+    let sizes = [update.numel(), extent(update, 1..update.shape.rank())];
+    let sizes = sizes.map(|size| source.size(size)).join(", ");
+    let own = if start.shape[0] == 1 { 0 } else { start.strides[0] };
+    let steps = [own, past.strides[axis]].map(|step| source.integer(step as i64)).join(", ");
+    source.line(format!("tensor_scatter(g.in1, g.in2, g.out0, {each}, {sizes}, {steps});"));
+    let program = Program::one(source.blocks(update.numel().div_ceil(THREADS as usize)), 3, 1);
+    let (name, most) = (op.name(), past.shape[axis] - update.shape[axis]);
+    let refusal = move |found: super::check::Found| {
+        Error::value(name, found.integer, format!("a position from 0 to {most}"))
+    };
+    let bad = |source: &mut Source| format!("x < 0 || x > {}", source.size(most));
+    Ok(program.checked(Check::new(2, start, bad, refusal), start))
 }

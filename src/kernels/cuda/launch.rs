@@ -18,7 +18,7 @@ use crate::kernels::{Io, Kernel};
 /// # Errors
 /// Those of the compiler.
 pub fn codes(program: &Program, compile: impl FnMut(Code) -> Result<()>) -> Result<()> {
-    let checks = program.check.iter().map(|check| &check.source);
+    let checks = program.checks.iter().map(|check| &check.source);
     let sources = program.steps.iter().map(|step| &step.source).chain(checks);
     let mut compile = compile;
     sources.into_iter().try_for_each(|source| with_code(source, &mut compile))
@@ -67,7 +67,7 @@ pub struct Runner {
     driver: &'static dyn Driver,
     steps: Vec<(Compiled, Vec<Place>)>,
     scratch: usize,
-    checking: Option<Checking>,
+    checking: Vec<Checking>,
 }
 
 // SAFETY: the address of the answer is used under the device's run lock alone.
@@ -83,7 +83,8 @@ impl Runner {
     pub fn new(driver: &'static dyn Driver, program: Program) -> Result<Runner> {
         let step = |Step { source, places }| Ok((Compiled::new(driver, &source)?, places));
         let steps = program.steps.into_iter().map(step).collect::<Result<_>>()?;
-        let checking = program.check.map(|check| Checking::new(driver, check)).transpose()?;
+        let checks = program.checks.into_iter().map(|check| Checking::new(driver, check));
+        let checking = checks.collect::<Result<_>>()?;
         Ok(Runner { driver, steps, scratch: program.scratch, checking })
     }
 }
@@ -103,29 +104,29 @@ impl Checking {
         let mut found = [0; size_of::<u64>()];
         // SAFETY: the word is this check's; the input has the elements of its meta.
         unsafe {
-            driver.upload(&NONE.to_ne_bytes(), self.answer);
+            driver.upload(&NONE.to_ne_bytes(), self.answer)?;
             self.compiled.launch(driver, io, &addresses)?;
-            driver.download(self.answer, &mut found);
+            driver.download(self.answer, &mut found)?;
         }
         match u64::from_ne_bytes(found) {
             NONE => Ok(()),
-            i => Err(self.refused(driver, first, i)),
+            i => Err(self.refused(driver, first, i)?),
         }
     }
 
-    fn refused(&self, driver: &dyn Driver, first: *const u8, i: u64) -> Error {
+    fn refused(&self, driver: &dyn Driver, first: *const u8, i: u64) -> Result<Error> {
         let mut bytes = vec![0; self.check.element()];
         let element = first.wrapping_offset(self.check.place(i)).cast_mut();
         let element = NonNull::new(element).expect("a tensor's memory has an address");
         // SAFETY: it is one of the input's elements.
-        unsafe { driver.download(element, &mut bytes) };
-        self.check.refused(&bytes)
+        unsafe { driver.download(element, &mut bytes) }?;
+        Ok(self.check.refused(&bytes))
     }
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        if let Some(checking) = &self.checking {
+        for checking in &self.checking {
             // SAFETY: it was allocated with the check, and is used by it alone.
             unsafe { self.driver.free(checking.answer) };
         }
@@ -163,6 +164,6 @@ impl Kernel for Runner {
     }
 
     fn check(&self, io: &Io) -> Result<()> {
-        self.checking.as_ref().map_or(Ok(()), |checking| checking.holds(self.driver, io))
+        self.checking.iter().try_for_each(|checking| checking.holds(self.driver, io))
     }
 }

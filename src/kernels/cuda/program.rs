@@ -34,7 +34,7 @@ pub struct Program {
     /// Bytes of scratch memory.
     pub scratch: usize,
     /// What must hold before anything is written.
-    pub check: Option<Arc<Check>>,
+    pub checks: Vec<Arc<Check>>,
 }
 
 impl Program {
@@ -60,7 +60,7 @@ impl Program {
 
     /// Runs only if this holds. An input without elements is not checked.
     pub fn checked(mut self, check: Check, meta: &Meta) -> Program {
-        self.check = (meta.numel() > 0).then(|| Arc::new(check));
+        self.checks.extend((meta.numel() > 0).then(|| Arc::new(check)));
         self
     }
 }

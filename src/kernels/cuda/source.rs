@@ -93,6 +93,12 @@ impl Source {
         self.integer(value as i64)
     }
 
+    /// Adds a structure of whole numbers to the arguments; its name in the body.
+    pub fn record(&mut self, kind: &str, values: impl IntoIterator<Item = i64>) -> String {
+        let words: Vec<u64> = values.into_iter().map(|value| value as u64).collect();
+        self.field(kind, &words)
+    }
+
     /// Adds a number to the arguments; its name in the body.
     pub fn number(&mut self, value: f64) -> String {
         self.field("double", &[value.to_bits()])

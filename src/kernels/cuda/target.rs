@@ -39,7 +39,8 @@ impl Cuda {
     ) -> R {
         let (span, size) = (meta.span(), meta.dtype.size() as isize);
         // Of words, so that any element is aligned.
-        let mut words = vec![0u64; (span.len() * meta.dtype.size()).div_ceil(8)];
+        // They are NaNs unless the copy succeeds; what failed is reported by the next operation.
+        let mut words = vec![u64::MAX; (span.len() * meta.dtype.size()).div_ceil(8)];
         let start = first.wrapping_offset(span.start * size).cast_mut();
         if let Some(start) = NonNull::new(start).filter(|_| !span.is_empty()) {
             // SAFETY: the words are as many bytes; by the caller's promise the tensor has them.
@@ -48,7 +49,8 @@ impl Cuda {
                     words.as_mut_ptr().cast::<u8>(),
                     span.len() * meta.dtype.size(),
                 );
-                self.driver.download(start, bytes);
+                let copied = self.driver.download(start, bytes);
+                copied.unwrap_or_else(|error| log::error!("{error}"));
             }
         }
         read(words.as_ptr().cast::<u8>().wrapping_offset(-span.start * size))

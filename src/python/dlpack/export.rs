@@ -96,6 +96,13 @@ impl Handle {
             ));
         }
         let view = self.view()?;
+        if !view.block.device().pool().backend().is_host() {
+            let message = format!(
+                "__dlpack__: got a tensor on {:?}; copy it: tensor.to_host(t)",
+                view.block.device()
+            );
+            return Err(PyBufferError::new_err(message));
+        }
         record::check_read("__dlpack__", &view)?;
         let engine = engine::of(view.block.device())?;
         let view = if copy == Some(true) { copied(py, engine, view)? } else { view };

@@ -139,8 +139,7 @@ impl PyRecording {
         let results = views(&results)?;
         lines::forget();
         journal::close();
-        let engine = engine::host();
-        let ended = exit::detach(py, || engine.end_recording(&results))?;
+        let ended = exit::detach(py, || engine::end_recording(&results))?;
         self.set_open(false);
         *self.ended() = Some(ended);
         Ok(())
@@ -203,7 +202,8 @@ impl PyRecording {
         memory_budget: Option<PyBudget>,
         limits: bool,
     ) -> PyResult<PyGraph> {
-        let engine = engine::host();
+        let device = self.with("graph", |recording| recording.device().clone())?;
+        let engine = engine::of(&device)?;
         let usual = Parallel::new(engine.device().threads());
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
@@ -244,7 +244,8 @@ impl PyRecording {
         let names = Names { arguments, results, states };
         let mut writer = PyFile::new(file);
         let write = |recording: &mut Recording| {
-            step::write(engine::host(), recording, settings, names, &mut writer)
+            let engine = engine::of(&recording.device().clone())?;
+            step::write(engine, recording, settings, names, &mut writer)
         };
         let written = exit::detach(file.py(), || self.with("save_step", write))?;
         writer.finish(written)

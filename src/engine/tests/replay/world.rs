@@ -101,7 +101,7 @@ impl World {
         record::begin(Recording::new(self.engine.device(), arguments)).unwrap();
         let player = self.player(program, arguments);
         let results = player.take(&program.results);
-        let mut recording = self.engine.end_recording(&results).unwrap();
+        let mut recording = crate::engine::end_recording(&results).unwrap();
         drop(results);
         let kept = player.take(&program.kept);
         drop(player);

@@ -64,3 +64,15 @@ void gather_elements_grad(const S *dy, const int64 *places, T *sums, const All &
         }
     }
 }
+
+// Slices written along an axis, from positions on that a tensor holds; each has `inner` elements.
+template <class S, class Each>
+void tensor_scatter(const S *update, const int64 *start, S *past, const Each &each, int64 count,
+    int64 inner, int64 start_step, int64 past_step) {
+    int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i < count; i += (int64)gridDim.x * blockDim.x) {
+        int64 at[2];
+        each.at(i, at);
+        past[at[1] + start[i / inner * start_step] * past_step] = update[at[0]];
+    }
+}

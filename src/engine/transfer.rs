@@ -1,0 +1,64 @@
+//! Copies between devices, by way of the host.
+
+use smallvec::smallvec;
+
+use super::record::{self, Mode};
+use super::{Engine, of};
+use crate::error::{Error, Result};
+use crate::ops::copy::{Cast, Copy};
+use crate::ops::{Kind, Meta, View};
+
+/// Copies the elements of a tensor into one on another device, of the same shape; the dtype is
+/// converted where it was made. Nobody holds a turn.
+///
+/// # Errors
+/// [`Error::Graph`] while a step is recorded, which is on one device; those of the engines.
+pub fn transfer(from: &View, to: &View) -> Result<()> {
+    let message = || {
+        let (a, b) = (from.block.device(), to.block.device());
+        format!("a step on one device cannot copy from {a:?} to {b:?}: pass an argument instead")
+    };
+    let records = record::mode() == Mode::Record;
+    crate::ensure!(!records, Error::Graph { op: "copy".into(), message: message() });
+    record::settle();
+    let bytes = of(from.block.device())?.elements(from, to)?;
+    of(to.block.device())?.overwrite(to, &bytes)
+}
+
+impl Engine {
+    /// The elements of a tensor in row-major order, in the dtype of `like`.
+    fn elements(&self, view: &View, like: &View) -> Result<Vec<u8>> {
+        let mut turn = self.turn();
+        let kind: Kind = match like.meta.dtype {
+            dtype if dtype == view.meta.dtype => Copy.into(),
+            dtype => Cast { dtype }.into(),
+        };
+        let is_dense = view.meta.is_contiguous() && view.meta.dtype == like.meta.dtype;
+        let dense = match is_dense {
+            true => view.clone(),
+            false => self.fresh(&mut turn, &kind, &mut smallvec![view.clone()])?.remove(0),
+        };
+        let mut bytes = Vec::new();
+        let refusal = |_| self.device().pool().out_of_memory("copy", dense.meta.bytes());
+        bytes.try_reserve_exact(dense.meta.bytes()).map_err(refusal)?;
+        bytes.resize(dense.meta.bytes(), 0);
+        dense.block.read_at(dense.byte_range().start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes a tensor's elements, which come in row-major order.
+    fn overwrite(&self, view: &View, bytes: &[u8]) -> Result<()> {
+        let mut turn = self.turn();
+        if !view.meta.is_contiguous() {
+            let meta = Meta::new(view.meta.dtype, view.meta.shape.clone());
+            let dense = View::new(self.device(), meta);
+            dense.block.write(bytes)?;
+            return self.copy(&mut turn, &[dense], std::slice::from_ref(view));
+        }
+        if !view.covers_block() {
+            view.block.to_touch()?;
+        }
+        view.block.touch();
+        view.block.write_at(view.byte_range().start, bytes)
+    }
+}
