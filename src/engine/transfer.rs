@@ -28,16 +28,16 @@ pub fn transfer(from: &View, to: &View) -> Result<()> {
 impl Engine {
     /// The elements of a tensor in row-major order, in the dtype of `like`.
     fn elements(&self, view: &View, like: &View) -> Result<Vec<u8>> {
-        let mut turn = self.turn();
-        let kind: Kind = match like.meta.dtype {
-            dtype if dtype == view.meta.dtype => Copy.into(),
-            dtype => Cast { dtype }.into(),
+        let (mut turn, mut dense, dtype) = (self.turn(), view.clone(), like.meta.dtype);
+        let mut then = |kind: Kind, view: View| {
+            self.fresh(&mut turn, &kind, &mut smallvec![view]).map(|mut made| made.remove(0))
         };
-        let is_dense = view.meta.is_contiguous() && view.meta.dtype == like.meta.dtype;
-        let dense = match is_dense {
-            true => view.clone(),
-            false => self.fresh(&mut turn, &kind, &mut smallvec![view.clone()])?.remove(0),
-        };
+        if dense.meta.dtype != dtype {
+            dense = then(Cast { dtype }.into(), dense)?;
+        }
+        if !dense.meta.is_contiguous() {
+            dense = then(Copy.into(), dense)?;
+        }
         let mut bytes = Vec::new();
         let refusal = |_| self.device().pool().out_of_memory("copy", dense.meta.bytes());
         bytes.try_reserve_exact(dense.meta.bytes()).map_err(refusal)?;

@@ -164,9 +164,9 @@ def tensors(case: Case, dtype: str, layout=None) -> list[tensor.Tensor]:
     kinds = case.sample_dtypes(dtype)
     for i, (array, kind) in enumerate(zip(case.sample(dtype), kinds, strict=True)):
         if layout is None:
-            x = tensor.from_numpy(np.array(array, order="C"), dtype=kind)
+            x = tensor.from_numpy(np.array(array, order="C"), DEVICE, kind)
         else:
-            x = tensor.Tensor((), dtype=kind)
+            x = tensor.Tensor((), DEVICE, kind)
             x.rebind(layout(array, kind))
         x.requires_grad = x.stores_grad = i in case.differentiable()
         made.append(x)
@@ -180,7 +180,7 @@ def weights(shape) -> np.ndarray:
 
 def weighted(y: tensor.Tensor) -> tensor.Tensor:
     """A loss with these weights as the gradient of a result."""
-    scale = tensor.from_numpy(weights(y.shape), dtype=y.dtype)
+    scale = tensor.from_numpy(weights(y.shape), y.device, y.dtype)
     scale.requires_grad = False
     return autograd.reduce_sum(autograd.mul(y, scale), axes=None, keepdims=0)
 

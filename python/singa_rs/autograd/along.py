@@ -26,7 +26,9 @@ def flat_places(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
     made = ops.scalar_op("mul", steps[axis])(places)
     for i, (extent, step) in enumerate(zip(places.shape, steps, strict=True)):
         if i != axis and extent != 1:
-            at = ops.op("arange", start=0, step=step, count=extent, dtype="int64")()
+            at = ops.op(
+                "arange", device=places.device, start=0, step=step, count=extent, dtype="int64"
+            )()
             column = (extent,) + (1,) * (len(shape) - i - 1)
             made = ops.add(made, ops.reshape(at, column))
     return made

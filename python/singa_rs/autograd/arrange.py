@@ -112,9 +112,9 @@ class Triangle(Rule):
         return self._part(x, *shape[-2:])
 
     def _part(self, x: Tensor, rows: int, columns: int) -> Tensor:
-        across = ops.op("arange", start=0, step=1, count=columns, dtype="int64")()
+        across = ops.arange(columns, x)
         k = max(-rows, min(self.k, columns))
-        down = ops.op("arange", start=k, step=1, count=rows, dtype="int64")()
+        down = ops.arange(rows, x, start=k)
         compare = ops.op("binary", f="ge" if self.upper else "le")
         return ops.where(compare(across, ops.reshape(down, (rows, 1))), x, ops.full((), 0, x))
 

@@ -237,16 +237,16 @@ def sinusoidal_positions(x: Tensor, offset: int | Tensor = 0, base: float = 1000
         raise ShapeError(f"{name}: got shape {x.shape}, want (..., length, width)")
     length, width = x.shape[-2:]
     base = _base(base, name)
-    angles = _angles_at(_positions(offset, length, name), width, base)
+    angles = _angles_at(_positions(offset, length, x, name), width, base)
     table = reshape(stack([angles.sin(), angles.cos()], -1), (length, -1))
     return x + cast(table[:, :width], x.dtype)
 
 
-def _positions(first: int | Tensor, count: int, name: str) -> Tensor:
-    """The positions from a first one on, (count,), int64."""
+def _positions(first: int | Tensor, count: int, like: Tensor, name: str) -> Tensor:
+    """The positions from a first one on, (count,), int64, on the device of `like`."""
     if isinstance(first, Tensor):
         return _following(first, count, name)
-    return ops.op("arange", start=_first(first, name), step=1, count=count, dtype="int64")()
+    return ops.arange(count, like, start=_first(first, name))
 
 
 def _following(first: Tensor, count: int, name: str) -> Tensor:
@@ -254,7 +254,7 @@ def _following(first: Tensor, count: int, name: str) -> Tensor:
     if first.shape != (1,) or not first.dtype.is_int:
         have = f"a first position of shape {first.shape} and {first.dtype.name}"
         raise ShapeError(f"{name}: got {have}, want one integer of shape (1,)")
-    return ops.add(cast(first, int64), _positions(0, count, name))
+    return ops.add(cast(first, int64), _positions(0, count, first, name))
 
 
 def _angles_at(positions: Tensor, width: int, base: float) -> Tensor:
@@ -277,7 +277,7 @@ def _turns(x: Tensor, positions: Any, base: float) -> tuple[Tensor, Tensor]:
     (length, width), name = x.shape[-2:], "rotary_embedding"
     is_first = not isinstance(positions, Tensor)
     if is_first or (positions.shape == (1,) and length != 1 and positions.dtype.is_int):
-        positions = _positions(positions, length, name)
+        positions = _positions(positions, length, x, name)
     if not positions.rank or positions.shape[-1] != length:
         have = f"positions of shape {positions.shape} beside {x.shape}"
         raise ShapeError(f"{name}: got {have}, want (..., {length})")

@@ -70,9 +70,7 @@ def _limits(
     scores: Tensor, rest: Iterator[Tensor], causal: bool, lengths: bool, start: bool
 ) -> Iterator[Tensor]:
     """Which keys count, and which are not later than each query."""
-    rows, columns = (
-        ops.op("arange", start=0, step=1, count=n, dtype="int64")() for n in scores.shape[-2:]
-    )
+    rows, columns = (ops.arange(n, scores) for n in scores.shape[-2:])
     rows = ops.reshape(rows, (rows.numel, 1))
     if lengths:
         yield columns < _beside(next(rest), scores)

@@ -52,7 +52,7 @@ def _bags(offsets: Any, count: int, device: Any) -> tuple[Tensor, int]:
     if starts.rank != 1 or not starts.numel:
         got = f"offsets of shape {starts.shape}"
         raise ShapeError(f"embedding_bag: got {got}, want one dimension with elements")
-    every = ops.op("arange", start=0, step=1, count=count, dtype="int64")()
+    every = ops.arange(count, starts)
     found = ops.scalar_op("sub", 1)(searchsorted(starts, every, "right"))
     found = ops.op("places", of="embedding_bag", size=starts.numel)(found)
     found.requires_grad = False

@@ -287,10 +287,12 @@ def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
         kind = type(x).__name__
         raise TypeError(f"{cls.f}: got {kind}, want a Tensor, a number or an array")
     array = as_array(x, cls.f)
-    like = other.dtype if isinstance(other, Tensor) else None
-    if like is not None and like.is_float and array.dtype.kind == "f":
-        return as_tensor(array, dtype=like)
-    return as_operand(array, () if like is None else (like,))
+    if not isinstance(other, Tensor):
+        return as_operand(array, ())
+    like = other.dtype
+    if like.is_float and array.dtype.kind == "f":
+        return as_tensor(array, other.device, like)
+    return as_operand(array, (like,), other.device)
 
 
 def _converted(cls: type[Binary], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

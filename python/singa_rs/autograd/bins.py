@@ -44,7 +44,7 @@ def isin(x: Tensor, values: Any, *, invert: bool = False) -> Tensor:
     among = ops.reshape(among, (among.numel,))
     equal = ops.op("binary", f="eq")
     if not among.numel:
-        made = ops.op("fill", value=0, shape=x.shape, dtype="bool")()
+        made = ops.op("fill", device=x.device, value=0, shape=x.shape, dtype="bool")()
     elif among.numel <= _FEW:
         each = equal(ops.reshape(x, (*x.shape, 1)), among)
         made = ops.reduce_op("any", (x.rank,), False)(each)

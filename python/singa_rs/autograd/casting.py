@@ -8,7 +8,7 @@ from typing import Any
 from .. import _core
 from .._core import float32
 from ..tensor import Tensor
-from ..tensor.creation import as_operand
+from ..tensor.creation import as_operand, device_of
 from ..tensor.dtypes import promote
 from . import ops
 from .rule import Rule
@@ -63,7 +63,7 @@ def convert(x: Tensor, to: Any) -> Tensor:
 def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:
     """The tensors (or arrays) in the dtype that arithmetic on all of them computes in."""
     dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
-    made = tuple(as_operand(x, dtypes) for x in xs)
+    made = tuple(as_operand(x, dtypes, device_of(xs)) for x in xs)
     if not made:
         return made
     want = made[0].dtype

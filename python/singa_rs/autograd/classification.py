@@ -50,7 +50,7 @@ def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _L
     except ValueError:
         raise _no_class(name, given, classes, ignored) from None
     column = ops.reshape(places, (*rows[:along], 1, *rows[along:]))
-    every = ops.op("arange", start=0, step=1, count=classes, dtype="int64")()
+    every = ops.arange(classes, places)
     every = ops.reshape(every, (classes,) + (1,) * (len(rows) - along))
     hit = ops.op("binary", f="eq")(column, every)
     if counts is not None:

@@ -35,7 +35,7 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
     Raises:
         ShapeError: extents of paired axes that differ.
     """
-    b = as_tensor(b, dtype=a.dtype)
+    b = as_tensor(b, a.device, a.dtype)
     if is_integral(axes):
         axes = int(axes)
         axes = (list(range(a.rank - axes, a.rank)), list(range(axes)))

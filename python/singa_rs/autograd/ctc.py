@@ -112,7 +112,9 @@ def _states(labels: Tensor, blank: int) -> tuple[Tensor, Tensor]:
 def _emitted(logs: Tensor, states: Tensor) -> Tensor:
     """The log probability of each state at each step, (T, N, 2 S + 1)."""
     time, batch, classes = logs.shape
-    starts = ops.op("arange", start=0, step=classes, count=batch, dtype="int64")()
+    starts = ops.op(
+        "arange", device=logs.device, start=0, step=classes, count=batch, dtype="int64"
+    )()
     places = ops.add(states, ops.reshape(starts, (batch, 1)))
     return gather(reshape(logs, (time, batch * classes)), 1, places)
 
@@ -143,7 +145,9 @@ def _log_of_sum(*xs: Tensor) -> Tensor:
 def _at_the_end(reached: Tensor, counts: Tensor, zero: bool) -> Tensor:
     """The losses: of the last label and of the blank behind it."""
     batch, width = reached.shape
-    starts = ops.op("arange", start=0, step=width, count=batch, dtype="int64")()
+    starts = ops.op(
+        "arange", device=reached.device, start=0, step=width, count=batch, dtype="int64"
+    )()
     flat, double = reshape(reached, (batch * width,)), ops.scalar_op("mul", 2)(counts)
     blank = gather(flat, 0, ops.add(starts, double))
     place = ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(double))

@@ -298,8 +298,9 @@ def _complete(visit: Visit) -> tuple[Tensor, ...] | None:
     grads = {i: slot.grad for i, slot in visit.slots.items() if slot.grad is not None}
     if not grads:
         return None
+    to = next(iter(grads.values())).device
     return tuple(
-        grads[i] if i in grads else ops.op("fill", value=0, shape=s, dtype=d.name)()
+        grads[i] if i in grads else ops.op("fill", device=to, value=0, shape=s, dtype=d.name)()
         for i, (s, _, d) in enumerate(metas)
     )
 

@@ -135,7 +135,7 @@ def _apart(u: Tensor, du: Tensor) -> Tensor:
 def _diagonal(x: Tensor) -> Tensor:
     """Vectors as the diagonals of matrices."""
     k = x.shape[-1]
-    places = ops.op("arange", start=0, step=1, count=k, dtype="int64")()
+    places = ops.arange(k, x)
     same = ops.op("binary", f="eq")(places, ops.reshape(places, (k, 1)))
     return ops.where(same, _columns(x), ops.full((), 0, x))
 

@@ -74,9 +74,9 @@ def nan_to_num(
     most = _GREATEST[x.dtype.name]
     high = most if posinf is None else real(posinf, "nan_to_num: posinf")
     low = -most if neginf is None else real(neginf, "nan_to_num: neginf")
-    made = where(isnan(x), as_tensor(real(nan, "nan_to_num: nan"), dtype=x.dtype), x)
-    made = where(x.detach() == math.inf, as_tensor(high, dtype=x.dtype), made)
-    return where(x.detach() == -math.inf, as_tensor(low, dtype=x.dtype), made)
+    made = where(isnan(x), as_tensor(real(nan, "nan_to_num: nan"), x.device, x.dtype), x)
+    made = where(x.detach() == math.inf, as_tensor(high, x.device, x.dtype), made)
+    return where(x.detach() == -math.inf, as_tensor(low, x.device, x.dtype), made)
 
 
 @public(methods="masked_fill")
@@ -92,7 +92,7 @@ def masked_fill(x: Tensor, mask: Any, value: Any) -> Tensor:
         DTypeError: a mask of another dtype; a value that the dtype cannot hold.
         ShapeError: a mask that does not broadcast to `x`; a value of several elements.
     """
-    mask, value = as_tensor(mask), as_tensor(value, dtype=x.dtype)
+    mask, value = as_tensor(mask, x.device), as_tensor(value, x.device, x.dtype)
     if mask.dtype != bool_:
         raise DTypeError(f"masked_fill: got a mask of {mask.dtype.name}, want bool")
     if value.numel != 1:

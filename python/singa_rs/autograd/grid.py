@@ -157,7 +157,7 @@ def sample_at(
     area, back = math.prod(sizes), places[0].rank
     order = (0, *range(2, x.rank), 1)
     rows = plain_reshape(transpose(wide(x), order), (count * area, channels))
-    first = ops.op("arange", start=0, step=area, count=count, dtype="int64")()
+    first = ops.arange(count, x, step=area)
     first = ops.reshape(first, (count, *(1,) * (back - 1)))
     first.requires_grad = False
     parts = [_sampled(rows, corner, sizes, first) for corner in itertools.product(*taps)]

@@ -130,7 +130,11 @@ def _outputs(node: Operator, grads: dict[Key, Tensor]) -> tuple[Tensor, ...] | N
     found = [grads.get((id(node), i)) for i in range(len(metas))]
     if all(grad is None for grad in found):
         return None
-    fill = lambda meta: ops.op("fill", value=0, shape=meta[0], dtype=meta[2].name)()  # noqa: E731
+    to = next(grad for grad in found if grad is not None).device
+
+    def fill(meta: Any) -> Tensor:
+        return ops.op("fill", device=to, value=0, shape=meta[0], dtype=meta[2].name)()
+
     pairs = zip(found, metas, strict=True)
     return tuple(fill(meta) if grad is None else grad for grad, meta in pairs)
 

@@ -11,7 +11,7 @@ from .. import _core
 from .._core import DTypeError, ShapeError, bool_, int64
 from ..compat.raw import raw_if
 from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_operand, from_numpy
+from ..tensor.creation import as_operand, device_of, from_numpy
 from ..tensor.dtypes import promote
 from ..tensor.indexing import parse
 from ..tensor.numbers import as_array, whole
@@ -238,10 +238,11 @@ def where(*operands: Any, **named: Any) -> Tensor:
     x, y, condition = _ordered(operands, named)
     like = next((t for t in (x, y) if isinstance(t, Tensor) and t.dtype.is_float), None)
     if like is not None:
-        x, y = as_tensor(x, dtype=like.dtype), as_tensor(y, dtype=like.dtype)
+        x, y = (as_tensor(t, like.device, like.dtype) for t in (x, y))
     else:
         dtypes = [t.dtype for t in (x, y) if isinstance(t, Tensor)]
-        x, y = as_operand(x, dtypes), as_operand(y, dtypes)
+        to = device_of((x, y))
+        x, y = as_operand(x, dtypes, to), as_operand(y, dtypes, to)
     if x.dtype != y.dtype:
         want = promote(x.dtype, y.dtype)
         x, y = cast(x, want), cast(y, want)

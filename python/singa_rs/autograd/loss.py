@@ -43,7 +43,7 @@ class _WithTarget(Loss):
         Raises:
             ShapeError: a different shape, or no elements.
         """
-        t = ops.convert(as_tensor(self.t), x.dtype)
+        t = ops.convert(as_tensor(self.t, x.device), x.dtype)
         if t.shape != x.shape or x.numel == 0:
             shapes = f"{x.shape}, {t.shape}"
             raise ShapeError(f"{type(self).__name__}: got shapes {shapes}, want equal, not empty")
@@ -180,7 +180,7 @@ class SoftMaxCrossEntropy(Loss):
         self.t = t
 
     def forward(self, x: Tensor) -> Tensor:
-        t = as_tensor(self.t)
+        t = as_tensor(self.t, x.device)
         whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
         t = ops.convert(t, x.dtype) if whole_rows else t
         loss, self.lse = ops.op("softmax_cross_entropy")(x, t)

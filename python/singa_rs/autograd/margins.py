@@ -216,7 +216,7 @@ def multilabel_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor
 def _pairs(places: Tensor, counts: Tensor) -> Tensor:
     """Whether entry `j` is a right class and class `i` is none, (N, C, C)."""
     classes = places.shape[1]
-    every = ops.op("arange", start=0, step=1, count=classes, dtype=places.dtype.name)()
+    every = ops.cast(ops.arange(classes, places), places.dtype)
     column = ops.reshape(places, (*places.shape, 1))
     own = ops.reshape(counts, column.shape)
     both, hit = ops.op("binary", f="and"), ops.op("binary", f="eq")(column, every)

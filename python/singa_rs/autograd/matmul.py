@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..tensor import Tensor
-from ..tensor.creation import as_operand
+from ..tensor.creation import as_operand, device_of
 from ..tensor.dtypes import promote
 from ..tensor.numbers import real
 from . import ops
@@ -73,7 +73,8 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
 def _unusual(x: Any, w: Any) -> Tensor:
     """The slow path, for operands that the engine does not multiply as they are."""
     dtypes = [t.dtype for t in (x, w) if isinstance(t, Tensor)]
-    x, w = as_operand(x, dtypes), as_operand(w, dtypes)
+    to = device_of((x, w))
+    x, w = as_operand(x, dtypes, to), as_operand(w, dtypes, to)
     if x.dtype != w.dtype or x.dtype.name == "bool":
         want = promote(x.dtype, w.dtype)
         x, w = cast(x, want), cast(w, want)

@@ -286,7 +286,10 @@ class _GroupNorm(Rule):
             raise ValueError(f"{self.f}: got shape {shape}, want several values in each group")
         self.rows = (1, shape[0] * groups, count)
         wide = "float64" if x.dtype.name == "float64" else "float32"
-        fills = (ops.op("fill", value=v, shape=self.rows[1:2], dtype=wide) for v in (1, 0))
+        fills = (
+            ops.op("fill", device=x.device, value=v, shape=self.rows[1:2], dtype=wide)
+            for v in (1, 0)
+        )
         self.ones, zeros = (fill() for fill in fills)
         norm = ops.op("batch_norm", eps=self.eps)
         y, *self.statistics = norm(ops.reshape(x, self.rows), self.ones, zeros)

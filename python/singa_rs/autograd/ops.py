@@ -85,8 +85,14 @@ def convert(x: Tensor, dtype: DType) -> Tensor:
 
 
 def full(shape: tuple[int, ...], value: float, like: Tensor) -> Tensor:
-    """A new tensor of `value` with the dtype of `like`."""
-    return op("fill", value=value, shape=shape, dtype=like.dtype.name)()
+    """A new tensor of `value` with the dtype of `like`, on its device."""
+    return op("fill", device=like.device, value=value, shape=shape, dtype=like.dtype.name)()
+
+
+def arange(count: int, like: Tensor, start: int = 0, step: int = 1) -> Tensor:
+    """`count` int64 numbers at equal distances, on the device of `like`."""
+    made = op("arange", device=like.device, start=start, step=step, count=count, dtype="int64")
+    return made()
 
 
 def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core import DTypeError, ShapeError, bool_
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import device_of
 from ..tensor.numbers import as_array, number
 from . import binary, ops
 from .casting import floating, promoted
@@ -36,7 +37,7 @@ def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
         if not isinstance(x, Tensor):
             array = as_array(x, op)
             plain = kinds and (array.ndim == 0 or array.dtype.kind == "f")
-            x = as_tensor(array, dtype=kinds[0]) if plain else x
+            x = as_tensor(array, device_of(xs), kinds[0]) if plain else x
         made.append(x)
     found = promoted(made)
     try:

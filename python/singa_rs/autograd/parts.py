@@ -142,7 +142,7 @@ def diag_embed(x: Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
         raise ShapeError("diag_embed: got shape (), want a dimension")
     k, rank, n = whole(offset, "diag_embed: offset"), x.rank + 1, x.shape[-1]
     pair = as_axes(tuple(whole(a, "diag_embed: axis") for a in (axis1, axis2)), rank, "diag_embed")
-    made = where(_ones(n), x.unsqueeze(-1), ops.full((), 0, x))
+    made = where(_ones(n, x), x.unsqueeze(-1), ops.full((), 0, x))
     if k:
         outside = [0] * (x.rank - 1)
         below, above = max(-k, 0), max(k, 0)
@@ -154,9 +154,9 @@ def diag_embed(x: Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     return made if order == list(range(rank)) else transpose(made, order)
 
 
-def _ones(n: int) -> Tensor:
-    """Whether an element of a square matrix is on its diagonal."""
-    along = ops.op("arange", start=0, step=1, count=n, dtype="int64")()
+def _ones(n: int, like: Tensor) -> Tensor:
+    """Whether an element of a square matrix is on its diagonal, on the device of `like`."""
+    along = ops.arange(n, like)
     made = ops.op("binary", f="eq")(along, ops.reshape(along, (n, 1)))
     made.requires_grad = False
     return made

@@ -271,7 +271,14 @@ class _MaxUnpool(Rule):
         images, channels = self.shape[:2]
         self.flat = (images * channels, math.prod(self.size))
         places = ops.op("places", of="max_unpool", size=self.flat[1])(indices)
-        starts = ops.op("arange", start=0, step=self.flat[1], count=self.flat[0], dtype="int64")()
+        starts = ops.op(
+            "arange",
+            device=indices.device,
+            start=0,
+            step=self.flat[1],
+            count=self.flat[0],
+            dtype="int64",
+        )()
         planes = ops.reshape(starts, (images, channels, *(1,) * len(self.size)))
         self.places = ops.add(places, planes)
         self.counts = self._spread(ops.full(self.shape, 1.0, x))

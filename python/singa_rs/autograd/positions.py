@@ -43,7 +43,7 @@ class OneHot(Opaque):
 
     def forward(self, indices: Tensor) -> Tensor:
         hit = ops.op("binary", f="eq")(*self._compared(indices))
-        like = from_numpy(self.values)
+        like = from_numpy(self.values, indices.device)
         off, on = (ops.full((), number(v, "onehot: values"), like) for v in self.values)
         return ops.where(hit, on, off)
 
@@ -54,7 +54,7 @@ class OneHot(Opaque):
         wide = ops.op("places", of="onehot", size=None)(indices)
         wrapped = ops.scalar_op("add", self.depth)(wide)
         wide = ops.where(ops.scalar_op("lt", 0)(wide), wrapped, wide)
-        classes = ops.op("arange", start=0, step=1, count=self.depth, dtype="int64")()
+        classes = ops.arange(self.depth, indices)
         column = (self.depth,) + (1,) * (len(shape) - place)
         return ops.reshape(wide, (*shape[:place], 1, *shape[place:])), ops.reshape(classes, column)
 

@@ -319,7 +319,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     if power < 0:
         x, power = inv(x), -power
     if not power:
-        one = ops.op("arange", start=0, step=1, count=x.shape[-1], dtype="int64")()
+        one = ops.arange(x.shape[-1], x)
         one = ops.op("binary", f="eq")(one, ops.reshape(one, (x.shape[-1], 1)))
         made = ops.copy(ops.cast(one, x.dtype).view_expand(x.shape))
         made.requires_grad = False

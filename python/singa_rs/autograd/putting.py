@@ -138,7 +138,7 @@ def _hits(op: str, x: Tensor, along: int, indices: Tensor) -> Tensor:
     if indices.rank != x.rank:
         raise ShapeError(f"{op}: got indices of shape {indices.shape} for {x.shape}")
     if not x.numel or not indices.numel:
-        made = ops.op("fill", value=0, shape=x.shape, dtype="int64")()
+        made = ops.op("fill", device=x.device, value=0, shape=x.shape, dtype="int64")()
     else:
         places = flat_places(_checked(op, indices, x.shape[along]), x.shape, along)
         made = counts(ops.reshape(places, (indices.numel,)), x.numel)

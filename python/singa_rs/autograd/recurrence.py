@@ -149,7 +149,7 @@ class Back:
         before = join(_part(all_, 0, 1, steps), start)
         if not self.form.lengths:
             return before
-        time = ops.op("arange", start=1, step=1, count=steps, dtype="int64")()
+        time = ops.arange(steps, all_, start=1)
         lengths = ops.reshape(self.saved["lengths"], (1, rows, 1))
         is_first = ops.op("binary", f="eq")(ops.reshape(time, (steps, 1, 1)), lengths)
         return ops.where(is_first, start, before)

@@ -212,7 +212,7 @@ class _RNN:
             return getitem(y, -1)
         lengths, rows = self.lengths, y.shape[1]
         lengths = as_indices(lengths, "_RNN: seq_lengths", y.device)
-        row = ops.op("arange", start=0, step=1, count=rows, dtype="int64")()
+        row = ops.arange(rows, y)
         # A row without steps has zeros in all of them.
         last = (lengths.as_type("int64") - 1).clip(0, None)
         return getitem(reshape(y, (y.shape[0] * rows, y.shape[2])), last * rows + row)

@@ -39,7 +39,7 @@ def _doubling(x: Tensor, along: int, join: Callable[[Tensor, Tensor], Tensor]) -
 def _extreme(op: str, x: Tensor, axis: Any, beats: str) -> ValuesIndices:
     (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
     flat, extent = x.detach(), x.shape[along]
-    places = ops.op("arange", start=0, step=1, count=extent, dtype="int64")()
+    places = ops.arange(extent, x)
     places = ops.reshape(places, (extent,) + (1,) * (x.rank - along - 1)).view_expand(x.shape)
     before, step = (slice(None),) * along, 1
     while step < extent:
@@ -246,6 +246,6 @@ def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
     if count < 1:
         raise ValueError(f"vander: got {count} columns, want at least 1")
     start, step = (0, 1) if increasing else (count - 1, -1)
-    power = ops.op("arange", start=start, step=step, count=count, dtype="int64")()
+    power = ops.arange(count, x, start=start, step=step)
     power.requires_grad = False
     return x.unsqueeze(1) ** cast(power, x.dtype)

@@ -65,7 +65,9 @@ def gumbel_softmax(x: Tensor, tau: float = 1.0, hard: bool = False, axis: int = 
     soft = softmax((wide(x) + _gumbel(x, x.shape)) / heat, along)
     if is_hard:
         place = ops.reduce_op("argmax", (along,), True)(soft)
-        every = ops.op("arange", start=0, step=1, count=x.shape[along], dtype="int64")()
+        every = ops.op(
+            "arange", device=x.device, start=0, step=1, count=x.shape[along], dtype="int64"
+        )()
         every = ops.reshape(every, (x.shape[along],) + (1,) * (x.rank - along - 1))
         hit = ops.cast(ops.op("binary", f="eq")(place, every), soft.dtype)
         hit.requires_grad = False

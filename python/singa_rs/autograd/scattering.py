@@ -75,7 +75,7 @@ def gather_nd(x: Tensor, indices: Any, batch_dims: int = 0) -> Tensor:
     tuples, sizes = _tuples("gather_nd", x, indices, batch)
     outer, area, first = math.prod(x.shape[:batch]), math.prod(sizes), None
     if batch:
-        first = ops.op("arange", start=0, step=area, count=outer, dtype="int64")()
+        first = ops.arange(outer, x, step=area)
         first = ops.reshape(first, (*x.shape[:batch], *(1,) * (tuples.rank - 1 - batch)))
     rows = plain_reshape(x, (outer * area, *x.shape[batch + len(sizes) :]))
     return gather(rows, 0, _places("gather_nd", tuples, sizes, first))

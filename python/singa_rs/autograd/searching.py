@@ -189,7 +189,7 @@ def bincount(
 
 def _comparable(a: Tensor, v: Any) -> tuple[Tensor, Tensor]:
     """Both in a dtype in which comparing them is exact."""
-    a, v = a.detach(), as_operand(v, (a.dtype,)).detach()
+    a, v = a.detach(), as_operand(v, (a.dtype,), a.device).detach()
     mixed = a.dtype.is_float != v.dtype.is_float
     want = float64 if mixed else promote(a.dtype, v.dtype)
     return ops.cast(a, want), ops.cast(v, want)
@@ -223,7 +223,7 @@ def searchsorted(a: Tensor, v: Any, side: str = "left") -> Tensor:
     a, v = _comparable(a, v)
     if a.rank != 1:
         raise ShapeError(f"searchsorted: got shape {a.shape}, want one dimension")
-    low = ops.op("fill", value=0, shape=v.shape, dtype="int64")()
+    low = ops.op("fill", device=v.device, value=0, shape=v.shape, dtype="int64")()
     step = 1 << max(a.numel.bit_length() - 1, 0)
     while a.numel and step:
         # The place of the answer's binary digits, from the highest on.

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core import GraphError, ShapeError
 from ..tensor import Tensor
-from ..tensor.creation import as_operand, as_shape
+from ..tensor.creation import as_operand, as_shape, device_of
 from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import promoted
@@ -180,7 +180,8 @@ def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors of one shape along a new axis (NumPy stack)."""
     xs = tuple(xs)
     dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
-    return cat([unsqueeze(as_operand(x, dtypes), axis) for x in xs], axis)
+    to = device_of(xs)
+    return cat([unsqueeze(as_operand(x, dtypes, to), axis) for x in xs], axis)
 
 
 def set_shape(x: Tensor, shape: Ints) -> None:

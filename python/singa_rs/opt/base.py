@@ -219,6 +219,7 @@ class Optimizer(Scheduled):
         """`call`; returns whether the update took place, a bool, None if it always does. What is
         looked at and clipped are the exchanged gradients, which are the same on all ranks."""
         exchange = Exchange() if exchange is None else exchange
+        self._follow(loss)
         pairs = self._exchanged(self._owned(backward(loss, scale)), exchange)
         is_finite = None
         if scale is not None:

@@ -116,18 +116,37 @@ class Scheduled:
 
     def _made(self, argument: str, schedule: DecayScheduler) -> Tensor:
         """A tensor for a hyperparameter, with its value."""
-        made = _scalar(tensor.float64 if self._is_double else tensor.float32)
+        dtype = tensor.float64 if self._is_double else tensor.float32
+        made = _scalar(dtype, self.step_counter.device)
         self._evaluate(argument, schedule, made)
         return made
 
     def _fit(self, param: Tensor) -> None:
-        """Makes the hyperparameters as precise as an update of this parameter."""
+        """Makes the hyperparameters as precise as an update of this parameter, on its device."""
+        self._follow(param)
         if self._is_double or getattr(param, "dtype", None) != tensor.float64:
             return
         self._is_double = True
         for name, (holder, _) in self.hyperparameters.items():
             if holder in self.__dict__:
                 self._widen(name, holder)
+        note_change()
+
+    def _follow(self, like: Any) -> None:
+        """Moves the step counter, the hyperparameters and what schedules hold to a tensor's
+        device."""
+        if not isinstance(like, Tensor) or device.on_one_device(self.step_counter, like):
+            return
+        to = like.device
+        holders = [holder for holder, _ in self.hyperparameters.values() if holder in self.__dict__]
+        with making_state():
+            if "step_counter" in self.__dict__:
+                object.__setattr__(self, "step_counter", _on(self.step_counter, to))
+            for holder in holders:
+                object.__setattr__(self, holder, _on(getattr(self, holder), to))
+            for _, schedule, _ in self._schedules():
+                if schedule.state is not None:
+                    schedule.state = _on(schedule.state, to)
         note_change()
 
     def _widen(self, name: str, holder: str) -> None:
@@ -298,8 +317,16 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     return value
 
 
-def _scalar(dtype: Any) -> Tensor:
+def _on(held: Tensor, to: device.Device) -> Tensor:
+    """What an optimizer holds, on a device."""
+    made = Tensor(held.shape, to, held.dtype, requires_grad=False)
+    made.copy_from(held)
+    made.set_account("states")
+    return made
+
+
+def _scalar(dtype: Any, to: device.Device | None = None) -> Tensor:
     with making_state():
-        made = Tensor((1,), device.get_default_device(), dtype, requires_grad=False)
+        made = Tensor((1,), to or device.get_default_device(), dtype, requires_grad=False)
     made.set_account("states")
     return made

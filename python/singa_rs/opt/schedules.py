@@ -146,6 +146,10 @@ class Warmup(DecayScheduler):
         """That of the schedule that follows."""
         return self.then.state
 
+    @state.setter
+    def state(self, value: Tensor | None) -> None:
+        self.then.state = value
+
     def observe(self, metric: Any) -> None:
         """Shows a number to the schedule that follows."""
         self.then.observe(metric)

@@ -57,6 +57,11 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
     return from_numpy(as_array(value, "as_tensor"), dev, dtype)
 
 
+def device_of(values: Iterable[Any]) -> Device | None:
+    """The device of the first tensor among them; None without one."""
+    return next((value.device for value in values if isinstance(value, Handle)), None)
+
+
 def as_operand(value: Any, others: Iterable[DType], device: Device | None = None) -> Tensor:
     """`as_tensor` of an operand whose `others` have these dtypes: integers wider than int32 stay
     int64 if the result is int64 or a float anyway."""

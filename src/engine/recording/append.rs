@@ -9,7 +9,7 @@ use crate::engine::eager::draws;
 use crate::engine::record::{self, Mode, Recorder};
 use crate::engine::recording::{Blocks, Draws, Recording};
 use crate::engine::{Engine, Inputs, Turn};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{Call, Kind, Scalar, View, copy, random};
 
 impl Engine {
@@ -35,6 +35,7 @@ impl Engine {
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
+        self.check_device()?;
         self.make_room(call)?;
         let generator = call.effects.generator;
         let moved = record::with(|r| {
@@ -53,6 +54,19 @@ impl Engine {
             }
         });
         Ok(())
+    }
+
+    /// Refuses an operation on tensors of another device than the step is recorded for.
+    fn check_device(&self) -> Result<()> {
+        let other = record::with(|r| {
+            let device = r.recording.device();
+            (device.id() != self.device().id()).then(|| device.clone())
+        });
+        let message = |device| format!("got tensors on {:?} in a step on {device:?}", self.device());
+        match other.flatten() {
+            Some(device) => Err(Error::Device { op: "record".into(), message: message(device) }),
+            None => Ok(()),
+        }
     }
 
     /// Refuses an operation if there is no memory to record it.

@@ -1,0 +1,155 @@
+"""Training and functions on a GPU that is emulated, held against the CPU; builds for tests have one
+(`--features emulate`)."""
+
+import numpy as np
+import pytest
+import step_models
+from singa_rs import _core, autograd, device, layer, opt, tensor
+
+emulated = getattr(_core, "emulated_gpu", None)
+pytestmark = pytest.mark.skipif(emulated is None, reason="a build without an emulated GPU")
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture
+def gpu():
+    return emulated()
+
+
+def _images(classes=3):
+    return RNG.normal(size=(4, 2, 8, 8)).astype(np.float32), RNG.integers(0, classes, 4, np.int32)
+
+
+def _rows(width=5):
+    return RNG.normal(size=(6, width)).astype(np.float32), RNG.integers(0, 3, 6, np.int32)
+
+
+def _steps(width=4):
+    return RNG.normal(size=(3, 5, width)).astype(np.float32), RNG.integers(0, 3, 3, np.int32)
+
+
+def _conv():
+    return step_models.Net(
+        opt.Adam(0.01),
+        layer.Conv2d(4, 3, padding=1),
+        layer.BatchNorm2d(),
+        layer.ReLU(),
+        layer.MaxPool2d(2),
+        layer.Conv2d(6, 3, padding=1, group=2),
+        layer.AvgPool2d(2),
+        layer.Flatten(),
+        layer.Linear(3),
+    )
+
+
+def _mlp():
+    net = step_models.Net(
+        opt.SGD(opt.ExponentialDecay(0.1, 2, 0.5), momentum=0.9, weight_decay=1e-3, clip_norm=1.0),
+        layer.Linear(16),
+        layer.LayerNorm(16),
+        layer.GELU(),
+        layer.Linear(3),
+    )
+    return net
+
+
+#: Name -> how a model is made, and its batch.
+MODELS = {
+    "mlp": (_mlp, _rows()),
+    "conv": (_conv, _images()),
+    "lstm": (step_models.Sequence, _steps()),
+    "attention": (step_models.Attention, _steps(8)),
+}
+
+
+def trained(name, to, use_graph, steps=4):
+    """The losses of some steps, and the model."""
+    make, arrays = MODELS[name]
+    to.set_seed(0)
+    device.get_default_device().set_seed(0)
+    model = make()
+    x, y = (tensor.from_numpy(array, to) for array in arrays)
+    model.compile([x], is_train=True, use_graph=use_graph)
+    return [float(model.train_one_batch(x, y)[1]) for _ in range(steps)], model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_train_as_on_the_cpu(name, gpu):
+    want, _ = trained(name, device.get_default_device(), use_graph=True)
+    got, model = trained(name, gpu, use_graph=True)
+    np.testing.assert_allclose(got, want, rtol=2e-4)
+    assert {one.device for one in model.get_states().values()} == {gpu}
+    assert model.optimizer.step_counter.device == gpu
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_replays_have_the_bits_of_eager_steps(name, gpu):
+    want, eager = trained(name, gpu, use_graph=False)
+    got, replayed = trained(name, gpu, use_graph=True)
+    assert got == want
+    for a, b in zip(eager.get_states().values(), replayed.get_states().values(), strict=True):
+        np.testing.assert_array_equal(a.to_numpy(), b.to_numpy())
+
+
+def test_arrays_are_arguments_of_a_step(gpu):
+    make, (x, y) = MODELS["mlp"]
+    model = make()
+    model.compile([tensor.from_numpy(x, gpu)], is_train=True, use_graph=True)
+    losses = [float(model.train_one_batch(x, y)[1]) for _ in range(4)]
+    other = float(model.train_one_batch(x * 0, y)[1])
+    assert losses[3] < losses[0]
+    assert other != losses[3]
+
+
+def test_gradients_flow_through_a_move(gpu):
+    x = tensor.from_numpy(np.array([1.0, 2.0], np.float32))
+    x.requires_grad = x.stores_grad = True
+    with autograd._training_scope(True):
+        y = autograd.reduce_sum(x.to(gpu) * 3.0, None, 0)
+        (found,) = autograd.gradients(y, xs=[x])
+    assert y.device == gpu
+    assert found.device == x.device
+    np.testing.assert_array_equal(found.to_numpy(), [3, 3])
+
+
+def test_tensors_move(gpu):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = tensor.from_numpy(array)
+    x.to_device(gpu)
+    assert x.device == gpu
+    np.testing.assert_array_equal(x.T.cpu().to_numpy(), array.T)
+    x.to_host()
+    assert x.device == device.get_default_device()
+    half = tensor.from_numpy(array, gpu, "bfloat16")
+    np.testing.assert_array_equal(half.T.to_numpy(), array.T)
+    assert float(tensor.from_numpy(array, gpu)[1, 2]) == 5
+
+
+def test_two_devices_in_one_operation_are_refused(gpu):
+    x, y = tensor.zeros(2, device=gpu), tensor.zeros(2)
+    with pytest.raises(device.DeviceError, match=r"all tensors must be on Device\(cuda, 64\)"):
+        _ = x + y
+
+
+def test_a_step_is_on_one_device(gpu):
+    model, other = step_models.Net(opt.SGD(0.1), layer.Linear(3)), tensor.zeros((1,))
+    model.forward = lambda x: model.layers(x) + other.to(gpu)
+    x, y = (tensor.from_numpy(array, gpu) for array in _rows())
+    with pytest.raises(_core.GraphError, match="on one device"):
+        model.compile([x], is_train=True, use_graph=True)
+        model.train_one_batch(x, y)
+
+
+def test_memory_is_shared_with_other_libraries_on_the_cpu_alone(gpu):
+    with pytest.raises(BufferError, match="to_host"):
+        np.from_dlpack(tensor.zeros(2, device=gpu))
+
+
+def test_memory_is_returned(gpu):
+    gpu.trim()
+    before = gpu.memory()["allocated"]
+    model = trained("conv", gpu, use_graph=True)
+    assert gpu.memory()["allocated"] > before
+    del model
+    gpu.trim()
+    assert gpu.memory()["allocated"] <= before + 4096
