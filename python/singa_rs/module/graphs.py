@@ -20,6 +20,7 @@ from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
 from .arguments import admit, comparisons, every, finite_checks, holds_array, is_parallel
+from .located import locator
 from .precision import LossScale, precision_of, short_type
 from .structure import GraphOf
 
@@ -250,6 +251,8 @@ class Graphed(Layer):
         method = getattr(type(self), name)
         full = f"{type(self).__name__}.{name}"
         made = record.plan(full, options_of(self), method, self, self.training, args, kwargs)
+        form = record.form(args, kwargs, self)
+        made.locate = locator(self, options_of(self), method, self.training, form)
         if ranks is not None:
             made.forecast = forecast(made, self.get_states(), ranks, network)
         return made
@@ -267,10 +270,13 @@ class Graphed(Layer):
         functions = self._graphs.all() if self._graphs is not None else []
         names = {state.block_id: name for name, state in self.get_states().items()}
         return [
-            entry.picture(f"{function.name}, graph {index}", names)
+            entry.picture(f"{function.name}, graph {index}", names, self._locator(function, entry))
             for function in functions
             for index, entry in enumerate(function.entries)
         ]
+
+    def _locator(self, function: GraphFunction, entry: Any) -> viz.graph.Locate | None:
+        return locator(self, function.options, entry.function, entry.training, entry.form)
 
     def explain(self) -> str:
         """A report: the graphs and their keys, why each recording happened and with what outcome,

@@ -8,12 +8,13 @@ when one of them is set.
 
 from .fast_path import MISS, FastPath
 from .function import GraphFunction, name_written
+from .locating import locate
 from .lock import UserCodeLock
 from .operations import Event, Operations, observed, operations, perform, place
 from .options import Options, memory_budget
 from .places import NOTHING, slots
 from .plan import Plan, infer, plan
-from .saving import save_step
+from .saving import form, save_step
 from .session import Recorded
 from .state import making_state, note_change
 from .step import Step
@@ -32,8 +33,10 @@ __all__ = [
     "Tap",
     "Taps",
     "flatten",
+    "form",
     "infer",
     "is_recording",
+    "locate",
     "making_state",
     "memory_budget",
     "note_change",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .. import _core, viz
+from ..autograd.mode import Nodes
 from ..notices import preformatted
 from ..tensor import Placeholder, Tensor
 from .attempt import Call
@@ -51,6 +52,8 @@ class Plan:
         self.arena_bytes, self.lower_bound_bytes = graph.arena_bytes, graph.lower_bound_bytes
         #: How the step would go on several machines, where that was asked for.
         self.forecast: Forecast | None = None
+        #: Finds the layers of the operations.
+        self.locate: viz.graph.Locate | None = None
 
     @property
     def peak_bytes(self) -> int:
@@ -87,7 +90,7 @@ class Plan:
 
     def picture(self, names: Mapping[int, str] | None = None) -> viz.Graph:
         """The planned graph, for pictures of it; `names` are those of states by `block_id`."""
-        return viz.Graph(self._graph, self.name, names)
+        return viz.Graph(self._graph, self.name, names, self.locate)
 
     def numbers(self, tensors: Iterable[Tensor]) -> dict[int, Tensor]:
         """Those of the tensors that outlive the step, by the numbers of their blocks."""
@@ -95,9 +98,25 @@ class Plan:
         known = ((captured.get(t.block_id), t) for t in tensors)
         return {number: t for number, t in known if number is not None}
 
-    def summary(self) -> str:
-        """A table of bytes by account and their sum, then the arena, its budget and the first
-        run."""
+    def layers(self, depth: int | None = None) -> list[viz.OfLayer]:
+        """The operations grouped by the layer whose call asked for them, as `viz.Graph.layers`
+        groups them: their number, arithmetic and bytes moved."""
+        return self.picture().layers(depth)
+
+    def summary(self, by: str = "account") -> str:
+        """A table of bytes by account and their sum, then the arena, its budget and the first run;
+        or, by "layer", of the operations of each layer.
+
+        Raises:
+            ValueError: `by` is neither "account" nor "layer".
+        """
+        if by == "layer":
+            return viz.layers.table(f"{self.name}: {self.nodes} operations", self.layers())
+        if by != "account":
+            raise ValueError(f'summary: got by={by!r}, want "account" or "layer"')
+        return self._by_account()
+
+    def _by_account(self) -> str:
         rows = [(name, size) for name, size in self.accounts.items() if size]
         width = max(len(name) for name, _ in [*rows, ("peak", 0)])
         lines = [f"{self.name}: {self.nodes} operations on {self.blocks} blocks"]
@@ -148,7 +167,7 @@ def _attributes(call: Call) -> Snapshot:
 
 
 @uncollected
-def _dry_run(
+def dry_run(
     look: Callable[[Call], Snapshot],
     use: Callable[[Traced], _T],
     function: Callable[..., Any],
@@ -156,12 +175,15 @@ def _dry_run(
     training: bool,
     args: Any,
     kwargs: Any,
+    nodes: Nodes | None = None,
 ) -> _T:
     """What `use` makes of a recording of `function(root, *args, **kwargs)`, in whose arguments
     Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters.
-    `look` inspects its attributes."""
+    `look` inspects its attributes; `nodes` collects the nodes of the tape."""
     call = Call(function, root, training, *replace((args, kwargs), stand_in))
     undo = Undo(call, look(call))
+    if nodes is not None:
+        undo.nodes = nodes
     try:
         made = use(trace(call.device, call.tensors, undo.tapping.around(call.run), undo))
     except BaseException:
@@ -176,7 +198,7 @@ def plan(
 ) -> Plan:
     """Records and plans a call; `given` are its args and kwargs."""
     make = lambda traced: Plan(name, options, training, traced, root.device)  # noqa: E731
-    made = _dry_run(_attributes, make, function, root, training, *given)
+    made = dry_run(_attributes, make, function, root, training, *given)
     if made.fault is not None:
         warn_user(f"{name}: {made.fault}")
     return made
@@ -185,4 +207,4 @@ def plan(
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
     """Lets the layers of a model infer their shapes, without running anything: they create their
     parameters and states, which take no memory until they are needed."""
-    _dry_run(Call.look, lambda traced: None, function, root, training, *given)
+    dry_run(Call.look, lambda traced: None, function, root, training, *given)

@@ -1,9 +1,10 @@
 """Inspecting recorded graphs: their figures, profiles and pictures."""
 
 from .graph import Graph
+from .layers import OfLayer
 from .profile import Profile
 
-__all__ = ["Graph", "Profile"]
+__all__ = ["Graph", "OfLayer", "Profile"]
 
 
 def __dir__() -> list[str]:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..files import path_of, replacing
+from .layers import OfLayer, grouped
 from .pictures import dot_text, html_text, trace_text
 from .profile import Profile, profile
+
+#: Finds the layer and the phase of each node, None where they are not known; None if none is.
+Locate = Callable[[Sequence[Mapping[str, Any]]], Sequence[tuple[str | None, str | None]] | None]
+
+
+class _Work(NamedTuple):
+    flops: int
+    bytes: int
 
 
 class Graph:
@@ -31,9 +40,18 @@ class Graph:
     #: What `profile` measured last.
     last_profile: Profile | None = None
 
-    def __init__(self, graph: Any, title: str = "graph", names: Mapping[int, str] | None = None):
-        """`graph` is the engine's; `names` are those of parameters and states by `block_id`."""
+    def __init__(
+        self,
+        graph: Any,
+        title: str = "graph",
+        names: Mapping[int, str] | None = None,
+        locate: Locate | None = None,
+    ):
+        """`graph` is the engine's; `names` are those of parameters and states by `block_id`;
+        `locate` is called once, when layers are first asked for."""
         self._graph, self.title, self.names = graph, title, names or {}
+        self.locate = locate
+        self._origins: Sequence[tuple[str | None, str | None]] | None = None
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
 
@@ -55,7 +73,9 @@ class Graph:
         """All data of the graph, as JSON.
 
         `nodes`: name, attributes, inputs and outputs (block, offset, dtype, shape, strides),
-        scratch, `flops`, `bytes` moved, `line` of the program. `blocks`: bytes, role, lifetime
+        scratch, `flops`, `bytes` moved, `line` of the program, `layer` (the path of the one whose
+        call asked for it, empty for the model itself) and `phase` ("forward", "backward" or
+        "update"), both null where they are not known. `blocks`: bytes, role, lifetime
         (first and last node), offset in the arena, `name`, `line`. `edges`: the nodes that must
         run before each node. `curve`: bytes alive in the arena while each node runs. `totals`,
         `arguments` and `results` (numbers of blocks).
@@ -64,6 +84,12 @@ class Graph:
 
     def data(self) -> dict[str, Any]:
         """What `to_json` writes."""
+        made = self._data()
+        for node, origin in zip(made["nodes"], self._located(made["nodes"]), strict=True):
+            node["layer"], node["phase"] = origin
+        return made
+
+    def _data(self) -> dict[str, Any]:
         made = json.loads(self._graph.to_json())
         lines = made.pop("lines")
         for node in made["nodes"]:
@@ -71,6 +97,34 @@ class Graph:
         captured = {number: id_ for id_, number in self._graph.captured().items()}
         _name_blocks(made, captured, self.names)
         return made
+
+    def _located(
+        self, nodes: Sequence[Mapping[str, Any]] | None = None
+    ) -> Sequence[tuple[str | None, str | None]]:
+        if self._origins is None:
+            nodes = self._data()["nodes"] if nodes is None else nodes
+            found = self.locate(nodes) if self.locate is not None else None
+            self._origins = [(None, None)] * len(nodes) if found is None else found
+        return self._origins
+
+    def _layers(self) -> list[str | None]:
+        return [layer for layer, _ in self._located()]
+
+    def layers(self, depth: int | None = None) -> list[OfLayer]:
+        """The operations grouped by the layer whose call asked for them: rows of `layer` (its
+        path), `operations`, `flops`, `bytes` moved and `seconds`, None here.
+
+        The engine notes only lines of the program, so the step is recorded once more, without
+        running it and leaving the module as it is. An operation that several were fused into is
+        counted under the layer of the one with the most arithmetic. The path is "(unknown)" where
+        it is not known: in graphs recorded by hand, in steps that exchange with other processes,
+        and if a call would make another graph now.
+
+        Args:
+            depth: how many parts of the paths to tell apart; all by default.
+        """
+        work = [_Work(node["flops"], node["bytes"]) for node in self._data()["nodes"]]
+        return grouped(self._layers(), work, depth)
 
     def profile(self, n: int = 10, arguments: Sequence[Any] | None = None) -> Profile:
         """Runs the step `n` times and times each operation.
@@ -86,18 +140,19 @@ class Graph:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ValueError(f"profile: got n={n!r}, want an integer from 1")
         given = None if arguments is None else list(arguments)
-        self.last_profile = profile(self.data(), self._graph.profile(given, n), n)
+        times = self._graph.profile(given, n)
+        self.last_profile = profile(self._data(), times, n, self._layers)
         return self.last_profile
 
     def to_dot(self) -> str:
         """The operations and the tensors that they pass to each other, in Graphviz's language."""
-        return dot_text(self.data(), self.title)
+        return dot_text(self._data(), self.title)
 
     def to_trace(self, path: str | PathLike[str]) -> None:
         """Writes the last profile for `chrome://tracing` and ui.perfetto.dev; takes one first if
         there is none."""
         measured = self.last_profile or self.profile()
-        _write("to_trace", path, trace_text(measured, self.data(), self.title))
+        _write("to_trace", path, trace_text(measured, self._data(), self.title))
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes one self-contained page: the graph, the arena over time, the memory curve, and

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..notices import preformatted
+from .layers import OfLayer, checked, grouped, table
 
 
 class Timed(NamedTuple):
@@ -26,8 +27,14 @@ class Timed(NamedTuple):
 class Profile:
     """The operations of a graph in their order, each with its time."""
 
-    def __init__(self, operations: Sequence[Timed], runs: int) -> None:
-        self.operations, self.runs = list(operations), runs
+    def __init__(
+        self,
+        operations: Sequence[Timed],
+        runs: int,
+        layers: Callable[[], Sequence[str | None]] | None = None,
+    ) -> None:
+        """`layers` finds the path of each operation's layer, when that is asked for."""
+        self.operations, self.runs, self._layers = list(operations), runs, layers
 
     @property
     def seconds(self) -> float:
@@ -48,8 +55,30 @@ class Profile:
     def __getitem__(self, index: int) -> Timed:
         return self.operations[index]
 
-    def summary(self, most: int = 20) -> str:
-        """A table of the operations, grouped by name and line, the slowest first."""
+    def layers(self, depth: int | None = None) -> list[OfLayer]:
+        """The operations grouped by the layer whose call asked for them, in the order of their
+        first operations; each row has the time, `seconds`. See `Graph.layers`."""
+        found = self._layers() if self._layers is not None else [None] * len(self)
+        return grouped(found, self.operations, depth)
+
+    def summary(self, most: int = 20, by: str = "operation") -> str:
+        """A table of the operations, the slowest first.
+
+        Args:
+            most: how many rows to show.
+            by: "operation" groups by name and line, "layer" by the path of the layer.
+
+        Raises:
+            ValueError: another `by`.
+        """
+        if checked("summary", by) == "layer":
+            title = (
+                f"{len(self)} operations, {self.seconds * 1e3:.3f} ms a run, mean of {self.runs}"
+            )
+            return table(title, self.layers(), most)
+        return self._by_operation(most)
+
+    def _by_operation(self, most: int) -> str:
         rows: dict[tuple[str, str], list[float]] = {}
         for one in self.operations:
             row = rows.setdefault((one.name, one.line), [0, 0.0, 0.0, 0, 0])
@@ -80,10 +109,15 @@ class Profile:
         return f"Profile({len(self)} operations, {self.seconds * 1e3:.3f} ms)"
 
 
-def profile(data: Mapping[str, Any], times: Sequence[tuple[float, float]], runs: int) -> Profile:
+def profile(
+    data: Mapping[str, Any],
+    times: Sequence[tuple[float, float]],
+    runs: int,
+    layers: Callable[[], Sequence[str | None]] | None = None,
+) -> Profile:
     """The profile of a graph's operations, from their measured times and waiting times."""
     timed = [
         Timed(node["name"], *time, node["flops"], node["bytes"], node["line"])
         for node, time in zip(data["nodes"], times, strict=True)
     ]
-    return Profile(timed, runs)
+    return Profile(timed, runs, layers)
