@@ -60,7 +60,7 @@ def tried(page, size=browser.SIZE):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    graph = recurrent(200)
+    graph = recurrent(240)
     assert graph.nodes > 5000
     graph.profile(2)
     return page_of(graph, tmp_path_factory.mktemp("large"))

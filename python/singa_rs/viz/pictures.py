@@ -54,14 +54,20 @@ def _quoted(value: str) -> str:
 SCRIPTS = (
     "format.js",
     "model.js",
+    "layers.js",
     "layout.js",
+    "scene.js",
+    "edges.js",
     "canvas.js",
+    "boxes.js",
+    "minimap.js",
     "graph.js",
     "arena.js",
     "timeline.js",
     "details.js",
     "search.js",
     "main.js",
+    "selftest_layers.js",
     "selftest.js",
 )
 

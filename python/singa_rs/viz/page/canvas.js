@@ -21,7 +21,7 @@ class Pane {
     on("pointercancel", this.up);
     on("pointerleave", () => this.app.tip.hide());
     on("keydown", this.key);
-    on("dblclick", () => this.fit());
+    on("dblclick", this.doubleClick);
   }
 
   resize() {
@@ -32,7 +32,10 @@ class Pane {
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
-    if (!this.isFitted) this.fit();
+    if (!this.isFitted) {
+      this.isFitted = true;
+      this.begin();
+    }
     this.redraw();
   }
 
@@ -51,10 +54,14 @@ class Pane {
   }
 
   fit() {
-    this.isFitted = true;
     this.frameAll();
     this.redraw();
   }
+
+  /* The view to begin with. */
+  begin() { this.fit(); }
+
+  doubleClick() { this.fit(); }
 
   zoom(factor, x = this.width / 2, y = this.height / 2) {
     const [least, most] = this.limits();

@@ -10,18 +10,40 @@ class Details {
   }
 
   show() {
-    const { chosen, model } = this.app;
+    const { chosen, layer, model } = this.app;
     const parts = [];
+    if (layer !== null) parts.push(...this.#layer(layer));
     if (chosen !== null) parts.push(...this.#operation(chosen));
     if (model.nodes.length) parts.push(...this.#alive(chosen ?? model.peak, chosen === null));
     this.panel.replaceChildren(...parts);
     this.panel.scrollTop = 0;
   }
 
+  #layer(layer) {
+    const { layers } = this.app, hasTimes = this.app.model.profile !== null;
+    const parts = [element("h2", {}, layer.path), element("small", {}, totals(layer.total, hasTimes))];
+    const phases = layers.present.filter(([phase]) => layer.sums.has(phase));
+    if (phases.length) {
+      const rows = phases.map(([phase, title]) => [title, totals(layer.sums.get(phase), hasTimes)]);
+      parts.push(element("h3", {}, "By phase"), pairs(rows));
+    }
+    const item = (one) => element("li", {}, this.#toLayer(one), element("small", {}, totals(one.total, hasTimes)));
+    const { children } = layer;
+    if (children.length) parts.push(element("h3", {}, "Layers"), element("ul", {}, ...children.map(item)));
+    return [...parts, ...this.#links("Operations of its own", layer.own)];
+  }
+
+  #toLayer(layer) {
+    const choose = () => this.app.chooseLayer(layer, true);
+    return element("button", { class: "link", type: "button", click: choose }, layer.path);
+  }
+
   #operation(n) {
     const { model } = this.app, node = model.nodes[n];
     const parts = [element("h2", {}, node.name), element("small", {}, `operation ${n} of ${model.nodes.length}`)];
     const source = model.sources[node.line];
+    const layer = this.app.layers.of[n];
+    if (layer.path) parts.push(element("h3", {}, `Layer${node.phase ? `, ${node.phase}` : ""}`), this.#toLayer(layer));
     parts.push(element("h3", {}, "Asked for at"), element("code", {}, node.line));
     if (source) parts.push(element("pre", {}, element("code", {}, source)));
     parts.push(...this.#attributes(node), ...this.#work(node, n));

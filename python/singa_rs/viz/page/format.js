@@ -45,7 +45,7 @@ function pairs(list) {
 /* What kind of work an operation is, which its colour tells. */
 const KINDS = [
   ["product", "products and convolutions", /matmul|gemm|conv|attention/],
-  ["update", "updates of parameters and states", /sgd|adam|adagrad|rmsprop|running|advance/],
+  ["step", "updates of parameters and states", /sgd|adam|adagrad|rmsprop|running|advance/],
   ["normal", "normalisation, softmax, loss", /norm|softmax|entropy|statistics/],
   ["reduce", "reductions, pooling, indexing", /reduce|sum|mean|max$|min$|arg|pool|gather/],
   ["move", "copies, constants, random numbers", /copy|fill|cast|concat|arange|random|dropout|host/],

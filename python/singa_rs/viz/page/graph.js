@@ -1,114 +1,144 @@
 "use strict";
-/* The operations as boxes in rows, and what they hand to each other as lines. */
+/* The graph: layers as boxes that open and close, operations, and what they hand to each other. */
+
+/* What is farther away than this cannot be read. */
+const READABLE = 0.62, BAND = 30;
 
 class GraphPane extends Pane {
   constructor(section, app) {
     super(section, app, "xy");
-    const { model } = app;
-    this.layout = layered(model);
-    const { x, y } = this.layout;
-    this.edges = model.flow.map(({ from, to }) => {
-      const span = (y[to] - y[from]) / ROW;
-      // What skips rows swings out, the farther the more, so that it passes beside the others.
-      const swing = span > 1 ? Math.min(420, 30 + 14 * span) : 0;
-      return { from, to, top: y[from] + BOX.height, bottom: y[to], swing };
-    });
-    const boxes = Array.from(x, (left, n) => [left, y[n]]);
-    this.bounds = {
-      left: boxes.reduce((least, [left]) => Math.min(least, left), 0) - 40,
-      right: boxes.reduce((most, [left]) => Math.max(most, left), 0) + BOX.width + 40,
-      bottom: this.layout.rows.length * ROW,
-    };
+    this.layers = app.layers;
+    this.scene = new Scene(app.model, this.layers);
+    this.edges = new Edges(this.scene);
+    this.boxes = new Boxes(this);
+    this.minimap = new Minimap(section, this);
+    this.#controls(section);
   }
 
-  limits() { return [0.01, 3]; }
-
-  frameAll() {
-    const { left, right, bottom } = this.bounds;
-    const whole = Math.min(this.width / (right - left), this.height / (bottom + 40));
-    // What is too long to be read as a whole begins at its top.
-    this.kx = this.ky = Math.min(1.1, Math.max(whole, 0.6));
-    const middle = whole < 0.6 ? BOX.width / 2 : (left + right) / 2;
-    this.x = this.width / 2 - middle * this.kx;
-    this.y = 20;
+  #controls(section) {
+    const button = (name, action) => section.querySelector(`.${name}`).addEventListener("click", action);
+    button("open-all", () => this.setAll(true));
+    button("close-all", () => this.setAll(false));
+    button("fit", () => this.fit());
+    for (const name of ["open-all", "close-all"]) section.querySelector(`.${name}`).hidden = !this.layers.isKnown;
   }
 
-  /* Shows an operation in the middle. */
-  reveal(n) {
-    this.kx = this.ky = Math.max(this.kx, 0.7);
-    this.x = this.width / 2 - (this.layout.x[n] + BOX.width / 2) * this.kx;
-    this.y = this.height / 2 - this.layout.y[n] * this.ky;
+  setAll(isOpen) {
+    this.layers.setAll(isOpen);
+    this.rearrange();
+    this.begin();
+  }
+
+  /* Opens or closes a layer, whose top stays where it is. */
+  toggle(layer) {
+    const before = this.scene.byLayer.get(layer).y;
+    layer.isOpen = !layer.isOpen;
+    this.rearrange();
+    this.y -= (this.scene.byLayer.get(layer).y - before) * this.ky;
     this.redraw();
   }
 
+  rearrange() {
+    this.scene.arrange();
+    this.edges = new Edges(this.scene);
+    this.minimap.refresh();
+    this.redraw();
+  }
+
+  resize() {
+    super.resize();
+    this.minimap.refresh();
+  }
+
+  limits() { return [0.0005, 3]; }
+
+  /* What the titles of the columns take. */
+  get band() { return this.scene.columns.length > 1 ? BAND : 0; }
+
+  frameAll() {
+    const { left, right, top, bottom } = this.scene.bounds, room = this.height - this.band;
+    const free = this.width - this.minimap.room;
+    const k = Math.min(1.1, (free - 32) / (right - left || 1), (room - 32) / (bottom - top || 1));
+    this.kx = this.ky = Math.max(this.limits()[0], k);
+    this.x = (free - (right + left) * this.kx) / 2;
+    this.y = this.band + (room - (bottom + top) * this.ky) / 2;
+  }
+
+  /* The view to begin with: everything, or if that could not be read, the top. */
+  begin() {
+    this.frameAll();
+    if (this.kx < READABLE) {
+      const { left, right } = this.scene.bounds, free = this.width - this.minimap.room;
+      const isWide = (right - left) * READABLE > free;
+      this.kx = this.ky = READABLE;
+      const middle = isWide && !this.layers.isKnown ? BOX.width / 2 : (left + right) / 2;
+      this.x = free / 2 - middle * this.kx;
+      if (isWide && this.layers.isKnown) this.x = 16 - left * this.kx;
+      this.y = this.band + 16;
+    }
+    this.redraw();
+  }
+
+  /* Shows an operation in the middle, and opens what is around it. */
+  reveal(n) {
+    const closed = this.layers.isKnown ? this.layers.closedOver(n) : null;
+    if (closed) {
+      this.layers.openTo(this.layers.of[n]);
+      this.layers.of[n].isOpen = true;
+      this.rearrange();
+    }
+    this.#centre({ x: this.scene.x[n], y: this.scene.y[n], ...BOX });
+  }
+
+  revealLayer(layer) {
+    this.layers.openTo(layer);
+    this.rearrange();
+    const box = this.scene.byLayer.get(layer);
+    this.#centre({ ...box, height: Math.min(box.height, this.height / 2) });
+  }
+
+  #centre({ x, y, width, height }) {
+    this.kx = this.ky = Math.max(this.kx, 0.7);
+    this.x = this.width / 2 - (x + width / 2) * this.kx;
+    this.y = this.height / 2 - (y + height / 2) * this.ky;
+    this.redraw();
+  }
+
+  /* A layer's share of the time, as text; nothing without a profile. */
+  share(layer) {
+    const all = this.layers.root.total.seconds;
+    return all ? `${((100 * layer.total.seconds) / all).toFixed(1)}%` : "";
+  }
+
   draw(context) {
-    const near = this.kx > 0.28;
+    context.save();
     context.translate(this.x, this.y);
     context.scale(this.kx, this.ky);
-    this.top = -this.y / this.ky - ROW;
-    this.bottom = (this.height - this.y) / this.ky;
-    this.#edges(context, near);
-    const shown = this.#shown();
-    if (near) shown.forEach((n) => this.#box(context, n));
+    const top = -this.y / this.ky, bottom = (this.height - this.y) / this.ky;
+    const isInSight = (box) => box.y <= bottom && box.y + box.height >= top;
+    this.scene.boxes.filter(isInSight).forEach((box) => this.boxes.frame(context, box));
+    const { chosen, layer, colours } = this.app;
+    const isIn = (n) => n === chosen || (layer !== null && this.#isWithin(n, layer));
+    const isChosen = ([from, to]) => isIn(from) !== isIn(to);
+    this.edges.draw(context, { top, bottom, scale: this.kx, colours, isChosen });
+    if (this.kx >= 0.22) this.scene.boxes.filter(isInSight).forEach((box) => this.boxes.caption(context, box));
+    const shown = this.scene.between(top, bottom);
+    if (this.kx > 0.28) shown.forEach((n) => this.boxes.operation(context, n, this.scene.x[n], this.scene.y[n]));
     else this.#dots(context, shown);
-    this.#marks(context);
+    this.#marks(context, top, bottom);
+    context.restore();
+    this.#columns(context);
+    this.minimap.draw();
   }
 
-  /* The operations in the rows that are in sight. */
-  #shown() {
-    const { rows } = this.layout;
-    const first = Math.max(0, Math.floor(this.top / ROW));
-    const last = Math.min(rows.length - 1, Math.ceil(this.bottom / ROW));
-    const shown = [];
-    for (let row = first; row <= last; row++) shown.push(...rows[row]);
-    return shown;
-  }
-
-  #edges(context, near) {
-    const { chosen, colours } = this.app;
-    context.lineWidth = near ? 1.2 : 0.7 / this.kx;
-    context.strokeStyle = colours.edge;
-    context.beginPath();
-    for (const edge of this.edges) {
-      if (edge.bottom < this.top || edge.top > this.bottom) continue;
-      if (edge.from !== chosen && edge.to !== chosen) this.#edge(context, edge, near);
-    }
-    context.stroke();
-    context.strokeStyle = colours.accent;
-    context.lineWidth = 1.8 / Math.min(1, this.kx);
-    context.beginPath();
-    for (const edge of this.edges) {
-      if (edge.from === chosen || edge.to === chosen) this.#edge(context, edge, true);
-    }
-    context.stroke();
-  }
-
-  #edge(context, { from, to, top, bottom, swing }, near) {
-    const { x } = this.layout, half = BOX.width / 2;
-    const a = x[from] + half, b = x[to] + half;
-    context.moveTo(a, top);
-    if (!near && !swing) return context.lineTo(b, bottom);
-    const bend = Math.min(ROW, (bottom - top) / 2);
-    context.bezierCurveTo(a + swing, top + bend, b + swing, bottom - bend, b, bottom);
-  }
-
-  #box(context, n) {
-    const { model, colours } = this.app, { x, y } = this.layout;
-    context.fillStyle = colours[model.kinds[n]];
-    context.beginPath();
-    context.roundRect(x[n], y[n], BOX.width, BOX.height, 7);
-    context.fill();
-    if (this.kx < 0.4) return;
-    context.fillStyle = colours.label;
-    context.font = "500 12px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.fillText(model.nodes[n].name, x[n] + BOX.width / 2, y[n] + BOX.height / 2 + 1, BOX.width - 12);
+  #isWithin(n, layer) {
+    for (let at = this.layers.of[n]; at; at = at.parent) if (at === layer) return true;
+    return false;
   }
 
   /* Far away: one path a colour. */
   #dots(context, shown) {
-    const { model, colours } = this.app, { x, y } = this.layout;
+    const { model, colours } = this.app, { x, y } = this.scene;
     for (const [kind] of KINDS) {
       context.fillStyle = colours[kind];
       context.beginPath();
@@ -119,33 +149,66 @@ class GraphPane extends Pane {
     }
   }
 
-  #marks(context) {
-    const { chosen, found, colours } = this.app, { x, y } = this.layout;
+  /* Around what was found, and what is chosen, or the closed layers that it is in. */
+  #marks(context, top, bottom) {
+    const { chosen, layer, found, colours } = this.app, marked = new Map();
+    for (const n of found) {
+      const rect = this.scene.standIn(n);
+      if (rect.y < bottom && rect.y + rect.height > top) marked.set(rect.key, rect);
+    }
     context.strokeStyle = colours.accent;
-    const mark = (n, width, away) => {
-      context.lineWidth = width / Math.min(1, this.kx);
+    const mark = ({ x, y, width, height }, line, away) => {
+      context.lineWidth = line / Math.min(1, this.kx);
       context.beginPath();
-      context.roundRect(x[n] - away, y[n] - away, BOX.width + 2 * away, BOX.height + 2 * away, 7 + away);
+      context.roundRect(x - away, y - away, width + 2 * away, height + 2 * away, 7 + away);
       context.stroke();
     };
-    for (const n of found) {
-      if (y[n] > this.top && y[n] < this.bottom) mark(n, 1.5, 2);
+    for (const rect of marked.values()) mark(rect, 1.5, 2);
+    if (chosen !== null) mark(this.scene.standIn(chosen), 3, 3);
+    const box = layer && this.scene.byLayer.get(layer);
+    if (box) mark(box, 2.5, 1);
+  }
+
+  /* The titles of the columns, which stay in sight. */
+  #columns(context) {
+    if (!this.band) return;
+    const { colours } = this.app;
+    context.fillStyle = colours.ground;
+    context.fillRect(0, 0, this.width, BAND);
+    context.font = `600 13px ${FONT}`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const { phase, x, width } of this.scene.columns) {
+      const [, title] = PHASES.find(([name]) => name === phase);
+      const middle = this.x + (x + width / 2) * this.kx;
+      context.fillStyle = colours[phase];
+      context.fillText(title, middle, BAND / 2 - 1);
+      context.fillRect(middle - (width * this.kx) / 2, BAND - 4, width * this.kx, 2.5);
     }
-    if (chosen !== null) mark(chosen, 3, 3);
   }
 
   hit(left, top) {
-    const px = (left - this.x) / this.kx, py = (top - this.y) / this.ky;
-    const row = this.layout.rows[Math.floor(py / ROW)];
-    if (!row || py % ROW > BOX.height) return null;
-    const { x } = this.layout;
-    return row.find((n) => px >= x[n] && px <= x[n] + BOX.width) ?? null;
+    return top < this.band ? null : this.scene.at((left - this.x) / this.kx, (top - this.y) / this.ky);
   }
 
-  describe(n) {
-    const { model } = this.app, node = model.nodes[n];
-    return [`${n}  ${node.name}`, node.outputs.map(tensor).join(", "), model.short(node.line)];
+  describe({ operation: n, layer }) {
+    const { model } = this.app;
+    if (layer) return [layer.path, totals(layer.total, model.profile !== null), `click to ${layer.isOpen ? "close" : "open"} it`];
+    const node = model.nodes[n];
+    const place = [node.layer, node.phase].filter(Boolean).join(", ");
+    return [`${n}  ${node.name}`, place, node.outputs.map(tensor).join(", "), model.figures[n], model.short(node.line)];
   }
 
-  click(x, y) { this.app.choose(this.hit(x, y)); }
+  /* On a layer it is two clicks. */
+  doubleClick(event) {
+    if (this.hit(...this.at(event)) === null) this.fit();
+  }
+
+  click(x, y) {
+    const found = this.hit(x, y);
+    if (found?.layer) {
+      this.app.chooseLayer(found.layer);
+      this.toggle(found.layer);
+    } else this.app.choose(found ? found.operation : null);
+  }
 }

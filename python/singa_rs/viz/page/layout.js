@@ -2,7 +2,7 @@
 /* Where the operations stand: rows by their distance from the beginning, in time linear in the
    number of operations and edges but for sorting each row. */
 
-const ROW = 58, COLUMN = 168, BOX = { width: 140, height: 30 };
+const ROW = 80, COLUMN = 176, BOX = { width: 156, height: 50 };
 
 function depths(model) {
   const depth = new Int32Array(model.nodes.length);

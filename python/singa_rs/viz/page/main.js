@@ -4,10 +4,14 @@
 class App {
   constructor(data) {
     this.model = new Model(data);
-    this.chosen = null;
+    this.layers = new Layers(this.model);
+    /* The chosen operation, or the chosen layer. */
+    this.chosen = this.layer = null;
     this.found = [];
     this.tip = new Tip();
     this.#theme(matchMedia("(prefers-color-scheme: dark)").matches);
+    this.#head();
+    this.#legend(); // takes room from the panes
     const pane = (Kind, id) => new Kind(document.getElementById(id), this);
     this.panes = {
       graph: pane(GraphPane, "graph"),
@@ -16,8 +20,6 @@ class App {
     };
     this.details = new Details(this);
     this.search = new Search(this);
-    this.#head();
-    this.#legend();
     this.#listen();
     this.open(location.hash.slice(1) in this.panes ? location.hash.slice(1) : "graph");
     this.details.show();
@@ -25,8 +27,19 @@ class App {
 
   /* Chooses an operation, or none; `isMoved`: and shows where it is. */
   choose(n, isMoved = false) {
-    this.chosen = n;
+    [this.chosen, this.layer] = [n, null];
     if (n !== null && isMoved) this.pane.reveal(n);
+    this.details.show();
+    this.pane.redraw();
+  }
+
+  /* Chooses a layer; `isMoved`: and shows where it is, in the graph. */
+  chooseLayer(layer, isMoved = false) {
+    [this.chosen, this.layer] = [null, layer];
+    if (isMoved) {
+      if (this.pane !== this.panes.graph) this.open("graph");
+      this.pane.revealLayer(layer);
+    }
     this.details.show();
     this.pane.redraw();
   }
@@ -53,8 +66,11 @@ class App {
   #theme(isDark) {
     document.documentElement.classList.toggle("dark", isDark);
     const style = getComputedStyle(document.documentElement);
-    const names = [...KINDS.map(([kind]) => kind), "edge", "accent", "accent-soft", "label", "soft"];
+    const phases = PHASES.flatMap(([phase]) => [phase, `${phase}-soft`]);
+    const names = [...KINDS.map(([kind]) => kind), ...phases, "edge", "edge-soft", "accent", "accent-soft",
+      "label", "soft", "ink", "line", "raised", "frame", "ground"];
     this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    this.panes?.graph.minimap.refresh();
     this.pane?.redraw();
   }
 
@@ -74,7 +90,8 @@ class App {
   #legend() {
     const item = ([kind, text]) => element("li", {}, element("i", { style: `background: var(--${kind})` }), text);
     const present = KINDS.filter(([kind]) => this.model.kinds.includes(kind));
-    document.getElementById("legend").append(...present.map(item));
+    const phases = this.layers.isKnown ? this.layers.present : [];
+    document.getElementById("legend").append(...[...phases, ...present].map(item));
   }
 
   #listen() {
@@ -108,4 +125,5 @@ class App {
   }
 }
 
+const started = performance.now();
 const app = new App(JSON.parse(document.getElementById("data").textContent));

@@ -10,6 +10,11 @@ class Model {
     this.peak = this.curve.indexOf(this.curve.reduce((a, b) => Math.max(a, b), 0));
     this.folder = this.#folder();
     this.texts = this.nodes.map((node, n) => this.#text(node, n));
+    this.shapes = this.nodes.map(({ outputs }) => this.#shape(outputs));
+    this.figures = this.nodes.map(({ bytes: moved }, n) => {
+      const time = this.profile?.seconds[n];
+      return time === undefined ? bytes(moved) : `${bytes(moved)}, ${seconds(time)}`;
+    });
   }
 
   /* What lies in the arena: tensors, and work space. */
@@ -56,7 +61,15 @@ class Model {
   #text(node, n) {
     const attributes = Object.values(node.attributes ?? {}).join(" ");
     const names = [...node.inputs, ...node.outputs].map(({ block }) => this.blocks[block].name ?? "");
-    return `${n} ${node.name} ${attributes} ${node.line} ${names.join(" ")}`.toLowerCase();
+    const place = [node.layer, node.phase].filter(Boolean).join(" ");
+    return `${n} ${node.name} ${place} ${attributes} ${node.line} ${names.join(" ")}`.toLowerCase();
+  }
+
+  /* What an operation writes, in short. */
+  #shape(outputs) {
+    if (!outputs.length) return "";
+    const [{ dtype, shape }] = outputs, more = outputs.length > 1 ? ` +${outputs.length - 1}` : "";
+    return `${dtype} ${shape.length ? shape.join("×") : "scalar"}${more}`;
   }
 
   /* What the files of all lines have in common. */

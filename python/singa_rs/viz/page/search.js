@@ -1,7 +1,8 @@
 "use strict";
-/* Finding operations by their names, attributes, lines and tensors. */
+/* Finding layers by their paths, and operations by their names, layers, attributes, lines and
+   tensors. */
 
-const MOST_FOUND = 50;
+const MOST_FOUND = 50, MOST_LAYERS = 8;
 
 class Search {
   constructor(app) {
@@ -23,9 +24,11 @@ class Search {
     const found = this.app.model.search(this.query.value);
     this.app.mark(found);
     this.at = 0;
-    const items = found.slice(0, MOST_FOUND).map((n) => this.#item(n));
-    const more = found.length - items.length;
-    if (!found.length) items.push(element("li", { class: "soft" }, "Nothing found"));
+    const layers = this.app.layers.isKnown ? this.app.layers.search(this.query.value) : [];
+    this.results = [...layers.slice(0, MOST_LAYERS), ...found.slice(0, MOST_FOUND)];
+    const items = this.results.map((one, i) => (one instanceof Layer ? this.#layer(one, i) : this.#item(one, i)));
+    const more = found.length - Math.min(found.length, MOST_FOUND);
+    if (!items.length) items.push(element("li", { class: "soft" }, "Nothing found"));
     if (more > 0) items.push(element("li", { class: "soft" }, `and ${count(more)} more`));
     this.list.replaceChildren(...items);
     this.options = [...this.list.querySelectorAll("[role=option]")];
@@ -33,19 +36,27 @@ class Search {
     this.#open(this.query.value.trim() !== "");
   }
 
-  #item(n) {
+  #item(n, i) {
     const node = this.app.model.nodes[n];
-    const choose = (event) => {
-      event.preventDefault(); // so that the list stays until the choice is made
-      this.#choose(n);
-    };
-    return element("li", { role: "option", id: `found-${n}`, mousedown: choose }, `${n}  ${node.name}`,
-      " ", element("small", {}, this.app.model.short(node.line)));
+    return this.#option(i, `${n}  ${node.name}`, node.layer ? `${node.layer}, ${node.phase}` : this.app.model.short(node.line));
   }
 
-  #choose(n) {
+  #layer(layer, i) {
+    return this.#option(i, `▣ ${layer.path}`, `${count(layer.total.operations)} operations`);
+  }
+
+  #option(i, name, more) {
+    const choose = (event) => {
+      event.preventDefault(); // so that the list stays until the choice is made
+      this.#choose(this.results[i]);
+    };
+    return element("li", { role: "option", id: `found-${i}`, mousedown: choose }, name, " ", element("small", {}, more));
+  }
+
+  #choose(one) {
     this.#open(false);
-    this.app.choose(n, true);
+    if (one instanceof Layer) this.app.chooseLayer(one, true);
+    else this.app.choose(one, true);
   }
 
   #open(isOpen) {
@@ -68,7 +79,7 @@ class Search {
       this.app.pane.canvas.focus();
     } else if (event.key === "ArrowDown" && last >= 0) this.#select(Math.min(last, this.at + 1));
     else if (event.key === "ArrowUp" && last >= 0) this.#select(Math.max(0, this.at - 1));
-    else if (event.key === "Enter" && last >= 0) this.#choose(Number(this.options[this.at].id.slice(6)));
+    else if (event.key === "Enter" && last >= 0) this.#choose(this.results[this.at]);
     else return;
     event.preventDefault();
   }

@@ -3,7 +3,7 @@
    found into the document as JSON. */
 
 class SelfTest {
-  constructor() { this.results = { failures: [], figures: {} }; }
+  constructor() { this.results = { failures: [], figures: {}, times: {} }; }
 
   check(name, isRight) {
     if (!isRight) this.results.failures.push(name);
@@ -32,6 +32,7 @@ class SelfTest {
   }
 
   zoom(pane) {
+    pane.fit();
     const before = pane.kx;
     const at = this.point(pane, pane.width / 2, pane.height / 2);
     this.send(pane.canvas, WheelEvent, "wheel", { ...at, deltaY: -400 });
@@ -49,7 +50,7 @@ class SelfTest {
     app.choose(null);
     const last = app.model.nodes.length - 1;
     pane.reveal(last);
-    const { x, y } = pane.layout;
+    const { x, y } = pane.scene;
     const at = [pane.x + (x[last] + 5) * pane.kx, pane.y + (y[last] + 5) * pane.ky];
     this.send(pane.canvas, PointerEvent, "pointermove", this.point(pane, ...at));
     const tip = document.getElementById("tip");
@@ -64,6 +65,19 @@ class SelfTest {
     this.check("p goes to the one before", app.chosen === Math.max(0, last - 1));
   }
 
+  searchLayers() {
+    const { layers, search, panes } = app, layer = layers.all.findLast(({ children }) => !children.length);
+    if (!layers.isKnown) return;
+    search.query.value = layer.path;
+    this.send(search.query, InputEvent, "input", {});
+    this.send(search.query, KeyboardEvent, "keydown", { key: "Enter" });
+    const box = panes.graph.scene.byLayer.get(app.layer);
+    this.check("the search finds a layer by its path", app.layer?.path.includes(layer.path) && box);
+    this.check("its totals are told", document.getElementById("details").textContent.includes(totals(app.layer.total, app.model.profile !== null)));
+    this.check("it is in sight", box.x * panes.graph.kx + panes.graph.x < panes.graph.width && box.y * panes.graph.ky + panes.graph.y < panes.graph.height);
+    this.send(search.query, KeyboardEvent, "keydown", { key: "Escape" });
+  }
+
   search() {
     const { model, search } = app, name = model.nodes.at(-1).name;
     search.query.value = name;
@@ -74,7 +88,7 @@ class SelfTest {
     this.check("Enter chooses the first", app.chosen === app.found[0] && search.list.hidden);
     search.query.value = "no such thing anywhere";
     this.send(search.query, InputEvent, "input", {});
-    this.check("the search finds nothing else", app.found.length === 0);
+    this.check("the search finds nothing else", app.found.length === 0 && !document.querySelector("#found [role=option]"));
     this.send(search.query, KeyboardEvent, "keydown", { key: "Escape" });
   }
 
@@ -101,12 +115,16 @@ class SelfTest {
   }
 
   run() {
+    app.pane.now();
+    app.pane.context.getImageData(0, 0, 1, 1);
+    this.results.times["first view, ms"] = performance.now() - started;
     for (const [name, pane] of Object.entries(app.panes)) {
       document.getElementById(`tab-${name}`).click();
       this.check(`the tab shows ${name}`, app.pane === pane && !pane.section.hidden);
       if (name === "timeline" && !pane.total) continue;
       this.zoom(pane);
       this[name](pane);
+      if (name === "graph") new LayersTest(this).run(pane);
       pane.fit();
       this.results.figures[`${name} fitted, ms`] = this.redraw(pane);
       pane.zoom(0.01);
@@ -117,6 +135,7 @@ class SelfTest {
     }
     document.getElementById("tab-graph").click();
     this.search();
+    this.searchLayers();
     const { accent } = app.colours;
     document.getElementById("theme").click();
     this.check("the other theme has other colours", app.colours.accent !== accent);
