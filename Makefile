@@ -19,12 +19,13 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library site bench bench-steps bench-load bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser screenshots test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library site bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
+	@echo "make screenshots  take the screenshots of the documentation, and test what they show"
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
 	@echo "make test-oldest  test arrays and ONNX files with the oldest NumPy and onnx"
 	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
@@ -102,6 +103,9 @@ test-python: build library
 # Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
 test-browser: build
 	$(BIN)/python -m pytest tests/browser -rs $(ARGS)
+
+screenshots: site
+	$(BIN)/python -m pytest tests/browser/test_pictures.py -rs --pictures docs $(ARGS)
 
 # PROGRAMS=200000 JOBS=2 is a long run. Programs that differ are shrunk and written to FINDINGS.
 fuzz: build

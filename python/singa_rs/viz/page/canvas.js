@@ -32,10 +32,10 @@ class Pane {
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
-    if (!this.isFitted) {
-      this.isFitted = true;
-      this.begin();
-    }
+    // The view to begin with, or all, stays that until something else is looked at.
+    const { x, y, kx, kept } = this;
+    if (!kept) this.begin();
+    else if (kept.x === x && kept.y === y && kept.kx === kx) kept.again();
     this.redraw();
   }
 
@@ -55,6 +55,13 @@ class Pane {
 
   fit() {
     this.frameAll();
+    this.keep(() => this.fit());
+  }
+
+  /* Notes how the view that is set now was made. */
+  keep(again) {
+    const { x, y, kx } = this;
+    this.kept = { x, y, kx, again };
     this.redraw();
   }
 

@@ -71,9 +71,10 @@ function along(a, b, scene) {
   const ay = isDown ? a.y + a.height : a.y, by = isDown ? b.y : b.y + b.height;
   const away = Math.abs(by - ay), span = away / ROW;
   if (scene.columns.length && span > 1.4) {
-    const side = Math.min(a.x, b.x), swing = Math.min(GUTTER - 8, 14 + 3 * span);
-    return [a.x, a.y + a.height / 2, side - swing, a.y + a.height / 2 + (isDown ? 20 : -20),
-      side - swing, b.y + b.height / 2 - (isDown ? 20 : -20), b.x, b.y + b.height / 2];
+    const [from, to] = [a.x + a.width, b.x + b.width], turn = isDown ? 20 : -20;
+    const side = Math.max(from, to) + Math.min(GUTTER - 8, 14 + 3 * span);
+    const [start, end] = [a.y + a.height / 2, b.y + b.height / 2];
+    return [from, start, side, start + turn, side, end - turn, to, end];
   }
   const swing = span > 1 && !scene.columns.length ? Math.min(420, 30 + 14 * span) : 0;
   const bend = (isDown ? 1 : -1) * Math.min(ROW, away / 2);

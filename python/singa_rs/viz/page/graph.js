@@ -76,7 +76,7 @@ class GraphPane extends Pane {
       if (isWide && this.layers.isKnown) this.x = 16 - left * this.kx;
       this.y = this.band + 16;
     }
-    this.redraw();
+    this.keep(() => this.begin());
   }
 
   /* Shows an operation in the middle, and opens what is around it. */
