@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from recorded import CPU, B, copy, same_states, step, tensor
 from recorded import Net as Flat
-from singa_rs import autograd, layer, module, opt
+from singa_rs import autograd, dist, layer, module, opt
 from singa_rs.tensor import from_numpy
 
 
@@ -47,6 +47,22 @@ class ByHand(Nested):
         for p, grad in autograd.backward(loss):
             p -= grad * 0.1
         return loss
+
+
+class Deep(Nested):
+    """Enough blocks for some to be worth computing again."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = layer.ModuleList([Block() for _ in range(8)])
+
+
+class Shared(Nested):
+    """Trained by several processes."""
+
+    def __init__(self):
+        super().__init__()
+        self.optimizer = opt.DistOpt(opt.SGD(0.1))
 
 
 def trained(kind, **options):
@@ -115,6 +131,36 @@ def test_rewritten_operations_keep_to_the_layers_as_recorded(nested):
     for phase in ("forward", "backward", "update"):
         layers = [{n["layer"] for n in nodes if n["phase"] == phase} for nodes in (exact, recorded)]
         assert layers[0] <= layers[1]
+
+
+@pytest.mark.parametrize("options", [{"memory_budget": 0.5}, {"amp": "bfloat16"}, {"exact": False}])
+def test_layers_are_found_however_a_step_is_planned(options):
+    plain, *_ = trained(Deep)
+    planned, *_ = trained(Deep, **options)
+    graphs = [model.graphs[0].data()["nodes"] for model in (plain, planned)]
+    fused = {f"blocks.{i}" for i in range(8)}  # what blocks do themselves, maybe with products
+    for phase in ("forward", "backward", "update"):
+        layers = [{n["layer"] for n in nodes if n["phase"] == phase} - fused for nodes in graphs]
+        assert layers[0] == layers[1] and None not in layers[1]
+    assert all(node["phase"] for node in graphs[1])
+    if "memory_budget" in options:
+        products = [[n["layer"] for n in nodes if "matmul" in n["name"]] for nodes in graphs]
+        assert len(products[1]) > len(products[0]), "some are computed again"
+        assert set(products[0]) == set(products[1])
+
+
+def _several():
+    model, x, y = trained(Shared)
+    (graph,) = model.graphs
+    before = graph.runs
+    layers = {node["layer"] for node in graph.data()["nodes"]}
+    model(x, y)
+    return layers, graph.runs - before, graph.profile(1).layers()[0].layer
+
+
+def test_steps_that_exchange_have_no_layers():
+    found = dist.spawn(_several, 2, timeout=60.0)
+    assert found == [({None}, 1, "(unknown)")] * 2
 
 
 def test_looking_for_layers_leaves_the_model_as_it_is():

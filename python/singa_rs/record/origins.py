@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,7 +50,38 @@ def origins(
                 return known[max(parts, key=lambda n: (nodes[n]["flops"], n))]
         return _common(known[n] for n in written or _candidates(nodes, node, readers, "inputs"))
 
-    return [of(node) for node in made["nodes"]]
+    return _with_repeated(made["nodes"], len(recorded["blocks"]), of)
+
+
+def _with_repeated(
+    made: Sequence[_Node], known: int, of: Callable[[_Node], Origin]
+) -> list[Origin]:
+    """The origins of operations; one that computes anew what an earlier one has computed, into a
+    block that the recording does not have (it has `known` ones), has that one's."""
+    first: dict[Any, tuple[Origin, list[int]]] = {}
+    same: dict[int, int] = {}
+    found = []
+    for node in made:
+        key = _key(node, same)
+        blocks = [place["block"] for place in node["outputs"]]
+        earlier = first.get(key) if min(blocks, default=0) >= known else None
+        origin = earlier[0] if earlier is not None else of({**node, "inputs": _reads(node, same)})
+        if earlier is not None:
+            same.update(zip(blocks, earlier[1], strict=True))
+        first.setdefault(key, (origin, [same.get(block, block) for block in blocks]))
+        found.append(origin)
+    return found
+
+
+def _reads(node: _Node, same: Mapping[int, int]) -> list[_Node]:
+    """What an operation reads, in the blocks that were computed first."""
+    return [{**x, "block": same.get(x["block"], x["block"])} for x in node["inputs"]]
+
+
+def _key(node: _Node, same: Mapping[int, int]) -> Any:
+    """What two operations have in common that compute the same."""
+    reads = [(x["block"], x["offset"], x["shape"]) for x in _reads(node, same)]
+    return json.dumps([node["name"], node["attributes"], node["origin"], reads])
 
 
 def _users(nodes: Sequence[_Node], places: str) -> _Users:

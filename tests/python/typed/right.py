@@ -122,6 +122,9 @@ nodes: int = graph.nodes
 rate: Tensor = sgd.lr_value
 plan = net.train().plan(x, y)
 peak: int = plan.peak_bytes
+by_layer: str = plan.summary(by="layer")
+moved: list[int] = [row.bytes for row in plan.layers(depth=1)]
+times: list[float | None] = [row.seconds for row in net.graphs[0].profile(2).layers()]
 states: dict[str, Tensor] = net.get_states()
 net.set_states(states)
 net.to_device(dev)

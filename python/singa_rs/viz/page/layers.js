@@ -47,7 +47,9 @@ class Layers {
     this.root.isOpen = true;
     this.byPath = new Map([["", this.root]]);
     /* The layer of each operation. */
-    this.of = model.nodes.map((node) => this.#at(node.layer === null ? "(unknown)" : node.layer ?? ""));
+    this.isKnown = model.nodes.some((node) => node.layer);
+    const pathOf = ({ layer }) => (this.isKnown ? layer ?? "(unknown)" : "");
+    this.of = model.nodes.map((node) => this.#at(pathOf(node)));
     this.phases = model.nodes.map((node) => node.phase ?? null);
     this.turns = this.#turns(model);
     this.of.forEach((layer, n) => {
@@ -55,7 +57,6 @@ class Layers {
       layer.own.push(n);
       for (let at = layer; at; at = at.parent) at.add(this.turns[n], this.phases[n], moved, time);
     });
-    this.isKnown = model.nodes.some((node) => node.layer);
     this.present = PHASES.filter(([phase]) => this.root.sums.has(phase));
     for (const layer of this.byPath.values()) this.#sort(layer);
     this.all = [...this.byPath.values()].filter((layer) => layer.parent);

@@ -60,6 +60,8 @@ class SelfTest {
     const details = document.getElementById("details").textContent;
     this.check("a click chooses it", app.chosen === last);
     this.check("its line is told", details.includes(app.model.nodes[last].line));
+    const { layer } = app.model.nodes[last];
+    this.check("its layer is told, if it is known", !app.layers.isKnown ? !details.includes("(unknown)") : details.includes(layer));
     this.check("what it writes is told", app.model.nodes[last].outputs.every((out) => details.includes(tensor(out))));
     this.send(document.body, KeyboardEvent, "keydown", { key: "p" });
     this.check("p goes to the one before", app.chosen === Math.max(0, last - 1));
