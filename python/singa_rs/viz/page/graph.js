@@ -99,7 +99,10 @@ class GraphPane extends Pane {
 
   #centre({ x, y, width, height }) {
     this.kx = this.ky = Math.max(this.kx, 0.7);
-    this.x = this.width / 2 - (x + width / 2) * this.kx;
+    // If all columns fit beside the map, they stay where they are when all is in sight.
+    const { left, right } = this.scene.bounds, free = this.width - this.minimap.room;
+    const fits = this.layers.isKnown && (right - left) * this.kx <= free;
+    this.x = fits ? (free - (right + left) * this.kx) / 2 : this.width / 2 - (x + width / 2) * this.kx;
     this.y = this.height / 2 - (y + height / 2) * this.ky;
     this.redraw();
   }
