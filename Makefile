@@ -69,7 +69,7 @@ build: $(VENV)/.ready
 	    || [ "$$(uname)" != Linux ] \
 	    || echo "libgomp.so.1 is missing, so the slower portable kernels will run;" \
 	            "Debian and Ubuntu: apt-get install libgomp1" >&2
-	@$(BIN)/maturin develop --quiet --release --extras demo,test,lint,mpi
+	@$(BIN)/maturin develop --quiet --release --features emulate --extras demo,test,lint,mpi
 
 # ---- use --------------------------------------------------------------------------------------
 
@@ -99,6 +99,8 @@ test-python: build library
 	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest -n 2 --dist loadfile \
 	    tests/python/test_operations.py tests/python/test_gradients.py tests/python/test_views.py \
 	    $(ARGS)
+	SINGA_RS_DEVICE=emulated $(BIN)/python -m pytest -n 2 --dist loadfile \
+	    tests/python/test_operations.py tests/python/test_recorded_cases.py $(ARGS)
 
 # Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
 test-browser: build

@@ -67,7 +67,7 @@ fn recorded(
     let arguments = std::slice::from_ref(x);
     record::begin(Recording::new(engine.device(), arguments)).expect("no other recording");
     let result = network(engine, count, x);
-    let mut recording = engine.end_recording(&[result]).expect("a recording");
+    let mut recording = singa_rs::engine::end_recording(&[result]).expect("a recording");
     recording.seal();
     recording
 }

@@ -29,7 +29,6 @@ from .creation import (
     full,
     full_like,
     linspace,
-    moved,
     ones,
     ones_like,
     random,
@@ -37,6 +36,9 @@ from .creation import (
     to_numpy,
     zeros,
     zeros_like,
+)
+from .creation import (
+    moved as _moved,
 )
 from .dtypes import (
     bfloat16,
@@ -330,7 +332,7 @@ class Tensor(Conversions, Writes, _core.Handle):
         placing.placed("to_device", device)
         to = placing.located(device)
         if to != self.device:
-            made = moved(self.detach(), to)
+            made = _moved(self.detach(), to)
             self._parted()
             self.rebind(made)
 

@@ -259,8 +259,8 @@ impl Driver for Installed {
 fn properties(device: sys::CUdevice) -> Result<Properties> {
     use sys::CUdevice_attribute as Attribute;
     let name = done("cuDeviceGetName", result::device::get_name(device))?;
-    // SAFETY: the device exists.
     let attribute = |which| {
+        // SAFETY: the device exists.
         done("cuDeviceGetAttribute", unsafe { result::device::get_attribute(device, which) })
     };
     Ok(Properties {

@@ -62,7 +62,8 @@ impl Engine {
             let device = r.recording.device();
             (device.id() != self.device().id()).then(|| device.clone())
         });
-        let message = |device| format!("got tensors on {:?} in a step on {device:?}", self.device());
+        let message =
+            |device| format!("got tensors on {:?} in a step on {device:?}", self.device());
         match other.flatten() {
             Some(device) => Err(Error::Device { op: "record".into(), message: message(device) }),
             None => Ok(()),

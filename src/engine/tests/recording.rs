@@ -128,7 +128,7 @@ fn baked(engine: &Engine, x: &View, values: &[f32]) -> Recording {
     recorded(engine, std::slice::from_ref(x), || {
         let array = lent(&tensor(engine, &[2], values));
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        let constant = engine.bake(&mut engine.turn(), array, &bytes).unwrap();
+        let constant = engine.bake(&engine.turn(), array, &bytes).unwrap();
         run(engine, binary("add"), &[x, &constant]).unwrap().to_vec()
     })
 }
