@@ -166,7 +166,9 @@ $(CUDA_VENV)/.ready: Makefile
 
 test-cuda: build $(CUDA_VENV)/.ready
 	export SINGA_RS_NVRTC=$$(echo $(CUDA_VENV)/lib/python*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12); \
-	    cargo test --no-default-features --lib kernels::tests $(ARGS)
+	    cargo test --no-default-features --lib kernels::tests $(ARGS) && \
+	    SINGA_RS_DEVICE=emulated $(BIN)/python -m pytest -n 2 -k test_forward \
+	        tests/python/test_operations.py
 
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:

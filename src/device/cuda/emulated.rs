@@ -7,8 +7,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
+use super::compiler::Compiler;
 use super::{Code, Driver, Function, Launch, Properties, refusal};
 use crate::device::{Stream, pages};
 use crate::error::Result;
@@ -21,6 +22,8 @@ const POISON: u8 = 0xa5;
 const BYTES: usize = 256 << 20;
 /// Its number, which no GPU of a machine has.
 pub const ORDINAL: i32 = 64;
+/// The oldest architecture that kernels are compiled for.
+const ARCHITECTURE: &str = "compute_75";
 /// Its one stream; any but the host's.
 const STREAM: Stream = Stream(7);
 
@@ -45,7 +48,7 @@ struct State {
 
 /// The emulated GPU of this process.
 pub fn driver() -> &'static Emulated {
-    static DRIVER: std::sync::LazyLock<Emulated> = std::sync::LazyLock::new(Emulated::default);
+    static DRIVER: LazyLock<Emulated> = LazyLock::new(Emulated::default);
     &DRIVER
 }
 
@@ -88,6 +91,9 @@ impl Driver for Emulated {
         let hash = hasher.finish();
         if let Some(function) = self.state().functions.get(&hash) {
             return Ok(*function);
+        }
+        if let Some(compiler) = compiler_for_gpus() {
+            compiler.ptx(code, ARCHITECTURE)?;
         }
         let function = open(&built(code, hash)?)?;
         self.state().functions.insert(hash, function);
@@ -188,6 +194,15 @@ impl Driver for Emulated {
     fn memory(&self) -> (usize, usize) {
         (self.state().left(), BYTES)
     }
+}
+
+/// CUDA's compiler, if `SINGA_RS_NVRTC` names its library: it compiles every kernel, too.
+fn compiler_for_gpus() -> Option<&'static Compiler> {
+    static COMPILER: LazyLock<Option<Compiler>> = LazyLock::new(|| {
+        let path = std::env::var_os("SINGA_RS_NVRTC")?;
+        Some(Compiler::open(path.as_ref()).expect("the library that the environment names"))
+    });
+    COMPILER.as_ref()
 }
 
 /// Opens a compiled kernel for good.

@@ -13,17 +13,6 @@ use crate::device::cuda::{Code, Driver, Function, Launch};
 use crate::error::{Error, Result};
 use crate::kernels::{Io, Kernel};
 
-/// Hands the texts of a program's kernels to a compiler.
-///
-/// # Errors
-/// Those of the compiler.
-pub fn codes(program: &Program, compile: impl FnMut(Code) -> Result<()>) -> Result<()> {
-    let checks = program.checks.iter().map(|check| &check.source);
-    let sources = program.steps.iter().map(|step| &step.source).chain(checks);
-    let mut compile = compile;
-    sources.into_iter().try_for_each(|source| with_code(source, &mut compile))
-}
-
 fn with_code<T>(source: &Source, compile: impl FnOnce(Code) -> Result<T>) -> Result<T> {
     let (name, text, has_barriers) = (source.entry(), source.text(), source.has_barriers);
     compile(Code { name: &name, prelude: PRELUDE, text: &text, has_barriers })

@@ -30,7 +30,7 @@ mod window;
 
 use crate::error::Result;
 use crate::ops::{Family, Kind, Meta};
-pub use launch::{Runner, codes};
+pub use launch::Runner;
 pub use program::Program;
 pub use target::Cuda;
 

@@ -2,12 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::borrow::Borrow;
-use std::sync::LazyLock;
 
 use super::tensor::Memory;
 use super::{Shared, Tensor, places};
 use crate::device::cuda::Driver;
-use crate::device::cuda::compiler::Compiler;
 use crate::device::cuda::emulated;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -31,9 +29,6 @@ pub fn compare(
         return Ok(());
     }
     let Some(program) = cuda::program(kind, io)? else { return Ok(()) };
-    if let Some(compiler) = compiler() {
-        cuda::codes(&program, |code| compiler.ptx(code, ARCHITECTURE).map(drop))?;
-    }
     let kernel = Runner::new(emulated::driver(), program)?;
     let mut scratch = Memory::poisoned(kernel.scratch());
     let outputs: Vec<Meta> = want.iter().map(|tensor| tensor.meta.clone()).collect();
@@ -57,18 +52,6 @@ pub fn compare(
         assert_close(made, want, bound, &what);
     }
     Ok(())
-}
-
-/// The oldest architecture that kernels are compiled for.
-const ARCHITECTURE: &str = "compute_75";
-
-/// CUDA's compiler, if `SINGA_RS_NVRTC` names its library: every kernel is compiled by it, too.
-fn compiler() -> Option<&'static Compiler> {
-    static COMPILER: LazyLock<Option<Compiler>> = LazyLock::new(|| {
-        let path = std::env::var_os("SINGA_RS_NVRTC")?;
-        Some(Compiler::open(path.as_ref()).expect("the library that the environment names"))
-    });
-    COMPILER.as_ref()
 }
 
 /// What a GPU's functions may be off by, relative to the value.
