@@ -94,15 +94,20 @@ def named(
     home: str,
     op: str | None = None,
     respelt: Callable[..., dict[str, Any] | None] | None = None,
+    takes: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """`function` as a member of the module `home`, whose errors name the operation `op`.
 
     `respelt(op, function, args, kwargs)` gives the keywords of a call that Python refused under
-    their other names, or None: only calls that have such names pay for it.
+    their other names, or None: only calls that have such names pay for it. `takes(function, op)` is
+    `tensor.arrays.admission`, for functions that take arrays in place of tensors.
     """
     name = op or function.__name__
     strict = _strict(function)
     first = min((at for at in strict if isinstance(at, int)), default=0)
+    admit = None if takes is None else takes(function, name)
+    kind, places, words = _usual(admit)
+    is_simple = places == (0,)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -110,10 +115,27 @@ def named(
             for key in kwargs:
                 if key in strict and type(kwargs[key]) is not bool:
                     _check_strict(name, strict[key], kwargs[key])
-            for at in range(first, len(args)):
-                if at in strict and type(args[at]) is not bool:
-                    _check_strict(name, strict[at], args[at])
+            if len(args) > first:
+                for at in range(first, len(args)):
+                    if at in strict and type(args[at]) is not bool:
+                        _check_strict(name, strict[at], args[at])
         try:
+            # Nearly all calls have nothing but tensors where arrays are copied.
+            if is_simple and not kwargs:
+                if args and type(args[0]) is kind:
+                    return function(*args)
+            elif kind is None:
+                return function(*args, **kwargs)
+            else:
+                for at in places:
+                    if at < len(args) and type(args[at]) is not kind and args[at] is not None:
+                        break
+                else:
+                    if not kwargs:
+                        return function(*args)
+                    if words.isdisjoint(kwargs):
+                        return function(*args, **kwargs)
+            args, kwargs = admit(args, kwargs)
             return function(*args, **kwargs)
         except FOREIGN as error:
             others = respelt(name, function, args, kwargs) if kwargs and respelt else None
@@ -124,7 +146,18 @@ def named(
 
     call.__module__ = home
     call.names_itself = True  # type: ignore[attr-defined]
+    call.takes_arrays = admit is not None  # type: ignore[attr-defined]
     return call
+
+
+def _usual(admit: Any) -> tuple[Any, tuple[int, ...], frozenset[str]]:
+    """Which arguments need no copies: those of a class, at positions, and without keywords. It is
+    one without objects where any number of arguments may be arrays."""
+    if admit is None:
+        return None, (), frozenset()
+    if admit.rest is not None:
+        return NoReturn, (0,), admit.words
+    return admit.kind, admit.places, admit.words
 
 
 def _strict(function: Callable[..., Any]) -> dict[int | str, inspect.Parameter]:
@@ -155,21 +188,25 @@ def called(function: Any, name: str, doc: str | None, home: str | None = None) -
     return function
 
 
-def name_functions(space: dict[str, Any], quiet: Collection[str] = ()) -> None:
+def name_functions(
+    space: dict[str, Any],
+    quiet: Collection[str] = (),
+    takes: Callable[..., Any] | None = None,
+) -> None:
     """Wraps the public functions in a module's namespace in `named`, except those in `quiet`,
     whose errors are raised as they are."""
     for name, function in list(space.items()):
         is_public = inspect.isfunction(function) and not name.startswith("_")
         if is_public and name not in quiet and not hasattr(function, "names_itself"):
-            space[name] = named(function, space["__name__"], name)
+            space[name] = named(function, space["__name__"], name, None, takes)
 
 
-def name_methods(*classes: type) -> None:
+def name_methods(*classes: type, takes: Callable[..., Any] | None = None) -> None:
     """Wraps the public methods of classes in `named`, where they take arguments."""
     for owner in classes:
         for name, method in list(vars(owner).items()):
             if inspect.isfunction(method) and not name.startswith("_") and _takes(method.__code__):
-                setattr(owner, name, named(method, owner.__module__, name))
+                setattr(owner, name, named(method, owner.__module__, name, None, takes))
 
 
 def _takes(code: CodeType) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import autograd
 from .errors import GraphError, ShapeError
 from .layer.check import flag as check_flag
 from .layer.check import tensors
 from .tensor import Tensor
+from .tensor.arrays import operands
+
+if TYPE_CHECKING:
+    from .tensor.takers import TensorLike
 
 __all__ = [
     "Loss",
@@ -34,10 +38,11 @@ class Loss:
     def _compute(self, x: Tensor, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no _compute")
 
-    def forward(self, flag: Any, x: Tensor, y: Tensor) -> Tensor:
+    def forward(self, flag: Any, x: TensorLike, y: TensorLike) -> Tensor:
         """The loss of predictions x given the truth y, of shape (1,); `flag` says whether
         `backward` will follow."""
         name = f"{type(self).__name__}.forward"
+        x, y = operands((x, y), name)
         tensors((x, y), name)
         if not x.rank:
             raise ShapeError(f"{name}: got shape (), want at least 1 axis")
@@ -61,7 +66,7 @@ class Loss:
         with autograd._training_scope(True):
             return autograd.gradients(loss)[leaf]
 
-    def evaluate(self, flag: Any, x: Tensor, y: Tensor) -> float:
+    def evaluate(self, flag: Any, x: TensorLike, y: TensorLike) -> float:
         """The loss as a number; `backward` may follow if `flag` is true."""
         return float(self.forward(flag, x, y).item())
 

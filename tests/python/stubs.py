@@ -16,6 +16,7 @@ from pathlib import Path
 from singa_rs import autograd, errors, tensor
 from singa_rs._core import DType
 from singa_rs.autograd.spellings import spellings
+from singa_rs.tensor.takers import takers
 
 #: Where the names in annotations come from.
 HOMES = {
@@ -28,6 +29,7 @@ HOMES = {
         "EighResult LeastSquares MinMax QRResult SlogdetResult SVDResult ValuesIndices"
     ),
     "..tensor": "Tensor",
+    "..tensor.takers": "TensorLike",
 }
 LAYERS = (
     "AvgPool1d AvgPool2d BatchNorm2d Conv2d Linear MaxPool1d MaxPool2d Pooling2d SeparableConv2d"
@@ -65,6 +67,11 @@ def written_out(annotation, space):
         return errors._ALIASES.get(name, plain)
 
     return "Any" if annotation is inspect._empty else re.sub(r"\b[A-Z]\w*\b", of, annotation)
+
+
+def widened(one):
+    """A parameter whose arrays are copied into tensors, as users may call it."""
+    return one.replace(annotation=re.sub(r"\bTensor\b", "TensorLike", one.annotation))
 
 
 def parameter(one, space, name):
@@ -110,6 +117,8 @@ def function(name, made, is_method=False, others=types.MappingProxyType({})):
     """The stub of a function, some of whose parameters have other names."""
     space, signature = inspect.unwrap(made).__globals__, inspect.signature(made)
     parameters = list(signature.parameters.values())
+    copied = takers(made) if getattr(made, "takes_arrays", False) else {}
+    parameters = [widened(one) if at in copied else one for at, one in enumerate(parameters)]
     given = [parameter(one, space, others.get(one.name, one.name)) for one in parameters]
     if is_method:
         is_binary = given[0].startswith("*") and name != "__invert__"

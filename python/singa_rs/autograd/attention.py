@@ -12,6 +12,7 @@ from .. import _core
 from .._core import DTypeError, GraphError, ShapeError, bool_, float32, float64, int64
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
+from ..tensor.takers import tensors_only
 from . import ops
 from .casting import cast, floating, promoted
 from .mode import mode
@@ -176,6 +177,7 @@ def scaled_dot_product_attention(
 
 
 @public()
+@tensors_only("past")
 def tensor_scatter(past: Tensor, update: Tensor, start: Tensor, axis: int = -2) -> Tensor:
     """Writes an update into `past` itself, from a position along an axis on (ONNX TensorScatter,
     linear, in place): a cache of keys or values for generation.

@@ -10,10 +10,10 @@ import numpy as np
 
 from .._core import bool_, float32, float64
 from ..errors import FOREIGN, called, reraise
-from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_operand
+from ..tensor import Tensor
+from ..tensor.arrays import operand
 from ..tensor.dtypes import promote
-from ..tensor.numbers import as_array, as_number
+from ..tensor.numbers import as_number
 from . import ops
 from .casting import cast
 from .mode import mode
@@ -286,13 +286,7 @@ def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
     if not isinstance(x, (np.ndarray, list, tuple)) and as_number(x) is None:
         kind = type(x).__name__
         raise TypeError(f"{cls.f}: got {kind}, want a Tensor, a number or an array")
-    array = as_array(x, cls.f)
-    if not isinstance(other, Tensor):
-        return as_operand(array, ())
-    like = other.dtype
-    if like.is_float and array.dtype.kind == "f":
-        return as_tensor(array, other.device, like)
-    return as_operand(array, (like,), other.device)
+    return operand(x, cls.f, (other,))
 
 
 def _converted(cls: type[Binary], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._core import Handle, ShapeError
 from ..tensor import Tensor, as_tensor
+from ..tensor.takers import tensors_only
 from . import contract, shape
 from .binary import ARITHMETIC, COMPARISONS, ROWS
 from .table import of_tensor
@@ -22,6 +23,7 @@ def _into(made: Tensor, out: Tensor | None) -> Tensor:
 
 
 @of_tensor
+@tensors_only("out")
 def sum(t: Tensor, axis: Any = None, out: Tensor | None = None, keepdims: bool = False) -> Tensor:
     """The sum over `axis` (int, tuple or None for all), written into `out` if given.
 
@@ -37,6 +39,7 @@ def average(t: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @of_tensor
+@tensors_only("out")
 def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
     """`t ** x` for a number or a tensor `x`."""
     if not isinstance(t, Handle):
@@ -45,6 +48,7 @@ def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
 
 
 @of_tensor
+@tensors_only("out")
 def softmax(t: Tensor, out: Tensor | None = None, axis: int = -1) -> Tensor:
     """Softmax over an axis, written into `out` if given."""
     return _into(t.softmax(axis), out)
@@ -64,6 +68,7 @@ def _comparison(sign: str, name: str) -> None:
 def _arithmetic(sign: str, name: str) -> None:
     compute = getattr(operator, ARITHMETIC[sign])
 
+    @tensors_only("ret")
     def function(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
         if not isinstance(lhs, Handle) and not isinstance(rhs, Handle):
             lhs = as_tensor(lhs)  # Python would join lists
@@ -78,6 +83,7 @@ for _row in ROWS.values():
 
 
 @of_tensor
+@tensors_only("C")
 def mult(
     A: Tensor, B: Tensor, C: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
 ) -> Tensor:

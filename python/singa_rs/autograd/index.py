@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .rule import Rule, function
 from .table import public
 from .tape import note
 from .views import Index, Select, Transpose, _PlainReshape, note_view
+
+if TYPE_CHECKING:
+    from ..tensor.takers import TensorLike
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
@@ -198,7 +201,7 @@ def _is_mask(value: Any) -> bool:
 def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
     """x, y and the condition, which is recognised by its name or dtype."""
     is_named = "condition" in named
-    is_first = not is_named and operands and isinstance(operands[0], Tensor)
+    is_first = not is_named and operands and isinstance(operands[0], (Tensor, np.ndarray))
     is_first = is_first and _is_mask(operands[0])
     order = ("condition", "x", "y") if is_first else ("x", "y", "condition")
     given = {**dict(zip(order, operands, strict=False)), **named}
@@ -208,14 +211,14 @@ def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any
     condition = given["condition"]
     if not (is_first or is_named or _is_mask(condition)):
         raise TypeError(
-            "where: got no condition, want a bool tensor first, or bools third; condition= may be "
-            "of any dtype"
+            "where: got no condition, want a bool tensor or array first, or bools third; "
+            "condition= may be of any dtype"
         )
     return given["x"], given["y"], condition
 
 
 @overload
-def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
     """NumPy's order."""
 
 
@@ -228,9 +231,9 @@ def where(x: Any, y: Any, condition: Any) -> Tensor:
 def where(*operands: Any, **named: Any) -> Tensor:
     """`x` where `condition` holds, else `y`; broadcasts (ONNX Where).
 
-    `where(condition, x, y)` with a bool tensor first, as in NumPy; `where(x, y, condition)`, as in
-    SINGA, with bools third: a tensor, an array, a nested list. Given by name, the condition may be
-    of any dtype; it holds where it is not zero.
+    `where(condition, x, y)` with a bool tensor or array first, as in NumPy;
+    `where(x, y, condition)`, as in SINGA, with bools third: a tensor, an array, a nested list.
+    Given by name, the condition may be of any dtype; it holds where it is not zero.
 
     Raises:
         TypeError: an order that is neither.

@@ -10,6 +10,7 @@ from .._core import DTypeError, ShapeError
 from ..tensor import Tensor
 from ..tensor.keys import Settings
 from ..tensor.numbers import real, whole, wholes
+from ..tensor.takers import tensors_only
 from . import ops
 from .casting import floating
 from .mode import mode
@@ -114,6 +115,7 @@ class _BatchNorm2d(Rule):
 
 
 @public(BatchNormHandle, _BatchNorm2d)
+@tensors_only("running_mean", "running_var")
 def batchnorm_2d(
     handle: BatchNormHandle,
     x: Tensor,

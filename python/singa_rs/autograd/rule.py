@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from ..compat.raw import raw_if
 from ..errors import called
 from ..tensor import Tensor
+from ..tensor.arrays import operands
 from .mode import mode
 from .ops import Tensors
 from .table import public
 from .tape import Operator, alive, record, stale
+
+if TYPE_CHECKING:
+    from ..tensor.takers import TensorLike
 
 _P = ParamSpec("_P")
 
@@ -52,14 +56,20 @@ class Rule(Operator):
                 found.append("constant" if name in self.constants else "")
         return found
 
-    def __call__(self, *xs: Tensor) -> Tensors:
+    def __call__(self, *xs: TensorLike) -> Tensors:
         """Runs the operation; returns the outputs, always as a tuple."""
         node = self if self.edges is None else self.again()
-        made = node.forward(*xs)
-        ys = made if type(made) is tuple else (made,)
-        if mode.tape:
-            record(node, xs, ys)
-        return ys
+        try:
+            made = node.forward(*xs)
+            ys = made if type(made) is tuple else (made,)
+            if mode.tape:
+                record(node, xs, ys)
+            return ys
+        except (TypeError, AttributeError):
+            given = operands(xs, type(self).__name__)
+            if given is xs:
+                raise
+        return self(*given)
 
     def again(self) -> Rule:
         """A node with the same attributes for another call."""

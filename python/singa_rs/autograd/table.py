@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..errors import called, named
 from ..tensor import Tensor
+from ..tensor.arrays import admission
 from .precision import in_precision
 from .spellings import respelt
 
@@ -24,8 +25,8 @@ METHODS: dict[str, Any] = {}
 #: ... and the functions of `tensor`.
 OF_TENSOR: dict[str, Any] = {}
 
-#: Errors name functions and methods, whose keywords may be PyTorch's.
-_entered = partial(named, respelt=respelt)
+#: Errors name functions and methods, whose keywords may be PyTorch's, and whose tensors arrays.
+_entered = partial(named, respelt=respelt, takes=admission)
 
 
 def public(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakMethod, ref
 
 import numpy as np
@@ -13,10 +13,14 @@ import numpy as np
 from .. import _core
 from .._core import GraphError, ShapeError
 from ..tensor import Tensor, as_tensor
+from ..tensor.arrays import operands
 from ..tensor.keys import key_of
 from . import ops
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
+
+if TYPE_CHECKING:
+    from ..tensor.takers import TensorLike
 
 
 class Port:
@@ -101,9 +105,10 @@ class Operator:
         leaves = (edge for edge in self.edges or () if isinstance(edge, Tensor))
         return [leaf for leaf in leaves if leaf.stores_grad]
 
-    def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
+    def __call__(self, *xs: TensorLike) -> tuple[Tensor, ...]:
         """Runs `forward` without recording inside it; returns the outputs, always as a tuple."""
         node = self if self.edges is None else self._again()
+        xs = operands(xs, node.name)
         for x in xs:
             if not isinstance(x, Tensor):
                 raise TypeError(f"{node.name}: got {type(x).__name__}, want a Tensor")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._core import DTypeError, float32
 from ..errors import called
 from ..tensor import Tensor
+from ..tensor.arrays import operand
+from ..tensor.takers import ARRAYS
 from . import ops
 from .mode import mode
 from .precision import in_precision
 from .rule import Rule
 from .table import of_tensor, public
+
+if TYPE_CHECKING:
+    from ..tensor.takers import TensorLike
 
 Function = Callable[[Tensor], Tensor]
 #: The module in which the table's classes and functions are found.
@@ -64,7 +69,7 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
     """The fast path of `cls()(x)[0]`: one call of the engine and one light node."""
     op, saves, new = cls.op, cls.saves, object.__new__
 
-    def apply(x: Tensor) -> Tensor:
+    def apply(x: TensorLike) -> Tensor:
         try:
             y = op(x)
         except TypeError:
@@ -89,6 +94,8 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
 
 def _unusual(cls: type[Unary], name: str, x: Any) -> Tensor:
     """The slow path, for an input that the engine does not take as it is."""
+    if isinstance(x, ARRAYS):
+        return FUNCTIONS[name](operand(x, name))
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
     if x.dtype.is_float or x.dtype.is_storage:

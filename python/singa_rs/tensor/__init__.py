@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core, errors, notices
 from .._core import ShapeError
 from . import placing
+from .arrays import admission as _admission
 from .conversion import CallableInt, Conversions, Size
 from .creation import (
     arange,
@@ -392,5 +393,5 @@ def __getattr__(name: str) -> Any:
 PlaceHolder = Placeholder
 
 # Except those that the package itself calls for every operation.
-errors.name_functions(globals(), {"as_shape", "as_tensor"})
-errors.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)
+errors.name_functions(globals(), {"as_shape", "as_tensor"}, _admission)
+errors.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor, takes=_admission)

@@ -13,6 +13,7 @@ from .._core import Device, DType, Handle, ShapeError
 from .dtypes import bfloat16, float32, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
 from .placing import More, arranged, is_dtype, located, placed
+from .takers import tensors_only
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -62,7 +63,7 @@ def device_of(values: Iterable[Any]) -> Device | None:
     return next((value.device for value in values if isinstance(value, Handle)), None)
 
 
-def as_operand(value: Any, others: Iterable[DType], device: Device | None = None) -> Tensor:
+def as_operand(value: Any, others: Iterable[DType], dev: Device | None = None) -> Tensor:
     """`as_tensor` of an operand whose `others` have these dtypes: integers wider than int32 stay
     int64 if the result is int64 or a float anyway."""
     if isinstance(value, Handle):
@@ -70,7 +71,7 @@ def as_operand(value: Any, others: Iterable[DType], device: Device | None = None
     array = as_array(value, "as_tensor")
     is_wide = array.dtype.name in ("int64", "uint64", "uint32")
     stays = is_wide and any(other == int64 or other.is_float for other in others)
-    return from_numpy(array, device, int64 if stays else None)
+    return from_numpy(array, dev, int64 if stays else None)
 
 
 def from_dlpack(obj: Any) -> Tensor:
@@ -78,6 +79,7 @@ def from_dlpack(obj: Any) -> Tensor:
     return _core.from_dlpack(obj)
 
 
+@tensors_only("t")
 def from_raw_tensor(t: Tensor) -> Tensor:
     """A tensor that shares the memory of `t` (SINGA wraps its C++ tensors this way)."""
     return t.alias()
@@ -88,6 +90,7 @@ def from_raw_tensors(tt: Sequence[Tensor]) -> list[Tensor]:
     return [from_raw_tensor(t) for t in tt]
 
 
+@tensors_only("t")
 def to_numpy(t: Tensor) -> np.ndarray:
     """A fresh, writable, row-major copy; bfloat16 becomes float32 (SINGA to_numpy)."""
     return t.to_numpy()

@@ -11,6 +11,7 @@ from .. import _core
 from .._core import DTypeError, GraphError, Handle, ShapeError
 from .dtypes import bfloat16, promote, to_storage
 from .numbers import as_array, number, real, whole
+from .takers import tensors_only
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -190,6 +191,7 @@ def _reshaped(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     return _copy(t).view_reshape(shape) if view is None else view
 
 
+@tensors_only("dst")
 def copy_data_to_from(
     dst: Tensor, src: Tensor, size: int, dst_offset: int = 0, src_offset: int = 0
 ) -> None:
@@ -202,37 +204,46 @@ def copy_data_to_from(
         dst._overwritten(to, made, dst_offset)
 
 
+@tensors_only("data")
 def copy_from_numpy(data: Tensor, np_array: np.ndarray) -> None:
     """`data.copy_from_numpy(np_array)`."""
     data.copy_from_numpy(np_array)
 
 
+@tensors_only("t")
 def bernoulli(p: float, t: Tensor) -> Tensor:
     """Fills `t` with ones with probability `p`, else zeros; returns `t`."""
     return t.bernoulli(p)
 
 
+@tensors_only("t")
 def gaussian(mean: float, std: float, t: Tensor) -> Tensor:
     """Fills `t` with normally distributed numbers; returns `t`."""
     return t.gaussian(mean, std)
 
 
+@tensors_only("t")
 def uniform(low: float, high: float, t: Tensor) -> Tensor:
     """Fills `t` with numbers drawn uniformly from [low, high); returns `t`."""
     return t.uniform(low, high)
 
 
+@tensors_only("y")
 def axpy(alpha: float, x: Tensor, y: Tensor) -> Tensor:
     """`y += alpha * x`; returns `y` (BLAS axpy)."""
+    if not isinstance(y, Handle):  # an array would leave `+=` to the tensor, which makes another
+        raise TypeError(f"axpy: got {type(y).__name__} for y, want a Tensor")
     y += x * alpha
     return y
 
 
+@tensors_only("M")
 def add_column(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
     """`M = alpha * v + beta * M` with `v` of shape (rows,) added to each column; returns `M`."""
     return _blend("add_column", (v * alpha).reshape((v.numel, 1)), beta, M)
 
 
+@tensors_only("M")
 def add_row(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
     """`M = alpha * v + beta * M` with `v` of shape (columns,) added to each row; returns `M`."""
     return _blend("add_row", (v * alpha).reshape((1, v.numel)), beta, M)
