@@ -16,7 +16,7 @@ from .norm import LayerNorm
 from .shape import Dropout
 
 if TYPE_CHECKING:
-    from .typed import Activation
+    from .typed import Activation, Given
 
 
 class MultiHeadAttention(Layer):
@@ -75,9 +75,9 @@ class MultiHeadAttention(Layer):
     def forward(
         self,
         query: Tensor,
-        key: Tensor | None = None,
-        value: Tensor | None = None,
-        mask: Tensor | None = None,
+        key: Given | None = None,
+        value: Given | None = None,
+        mask: Given | None = None,
         is_causal: bool = False,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
@@ -200,7 +200,7 @@ class TransformerEncoderLayer(_TransformerLayer):
     def forward(
         self,
         src: Tensor,
-        mask: Tensor | None = None,
+        mask: Given | None = None,
         is_causal: bool = False,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
@@ -228,8 +228,8 @@ class TransformerDecoderLayer(_TransformerLayer):
         self,
         tgt: Tensor,
         memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
+        tgt_mask: Given | None = None,
+        memory_mask: Given | None = None,
         is_causal: bool = True,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
@@ -269,7 +269,7 @@ class SinusoidalPositions(Layer):
         self.dropout = Dropout(below_one(dropout, "SinusoidalPositions: dropout"))
         self.base = number(base, "SinusoidalPositions: base", 1e-300)
 
-    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int | Given = 0) -> Tensor:
         """(..., L, E); `offset`: the position of the first row, as in `sinusoidal_positions`."""
         float_input(x, "SinusoidalPositions")
         return self.dropout(autograd.sinusoidal_positions(x, offset, self.base))
@@ -288,7 +288,7 @@ class RotaryPositions(Layer):
         self.base = number(base, "RotaryPositions: base", 1e-300)
         self.interleaved = flag(interleaved, "RotaryPositions: interleaved")
 
-    def forward(self, x: Tensor, positions: int | Tensor = 0) -> Tensor:
+    def forward(self, x: Tensor, positions: int | Given = 0) -> Tensor:
         """(..., L, E) with an even E; `positions`: that of the first row, or a tensor (..., L)."""
         float_input(x, "RotaryPositions")
         return autograd.rotary_embedding(x, positions, self.base, self.interleaved)

@@ -6,7 +6,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, overload
 
 from ..errors import FOREIGN, DTypeError
 from ..record import NOTHING, note_change, slots
@@ -19,7 +19,7 @@ from .tree import join, members, rename
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .typed import Forwards, P, R
+    from .typed import Forwards, Given, P, R
 
 
 class _LayerType(type):
@@ -107,7 +107,19 @@ class Layer(metaclass=_LayerType):
         """That of `forward`, which a call is passed on to."""
         return inspect.signature(self.forward)
 
-    def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    # The same for arrays, which stand for the tensors that `forward` declares.
+    @overload
+    def __call__(
+        self: Forwards[Concatenate[Any, P], R], x: Given, /, *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
+    @overload
+    def __call__(self: Forwards[[Any, Any], R], x: Given, y: Given, /) -> R: ...
+    @overload
+    def __call__(self: Forwards[[Any, Any, Any], R], x: Given, y: Given, z: Given, /) -> R: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls `forward`."""
         return self.forward(*args, **kwargs)
 

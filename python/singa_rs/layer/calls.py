@@ -10,7 +10,9 @@ from .. import autograd
 from ..errors import FOREIGN, is_own, place, without_library
 from ..errors import reraise as name_it
 from ..record import UserCodeLock, is_recording, making_state
+from ..tensor import Tensor
 from . import collect, tree
+from .arrays import admitted
 from .node import now
 from .tree import Tree
 
@@ -50,19 +52,26 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `forward`: gives the layer its place in the model, and runs `initialize` before the
-    first call."""
+    """Wraps `forward`: gives the layer its place in the model, copies arrays into tensors, and runs
+    `initialize` before the first call."""
 
     @wraps(function)
     def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
-        first = not self._initialized
-        with_place(self)
+        first, running = not self._initialized, now.running
+        if first or running:
+            with_place(self)
+        for x in args:
+            if type(x) is not Tensor:
+                args, kwargs = admitted(self, function, args, kwargs)
+                break
+        else:
+            if kwargs:
+                args, kwargs = admitted(self, function, args, kwargs)
         if first:
             with _initialising:
                 if not self._initialized:  # by another thread meanwhile
                     self.initialize(*args, **kwargs)
                     self._initialized = True
-        running = now.running
         running.append(self)
         try:
             result = function(self, *args, **kwargs)

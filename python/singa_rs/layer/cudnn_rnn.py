@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import autograd
 from ..tensor import Tensor
@@ -10,6 +10,9 @@ from .base import Layer
 from .check import axes, below_one, count, flag, float_input, one_of
 from .parameters import parameter
 from .recurrent_base import bounded
+
+if TYPE_CHECKING:
+    from .typed import Given
 
 
 class CudnnRNN(Layer):
@@ -74,8 +77,8 @@ class CudnnRNN(Layer):
     def initialize(
         self,
         x: Tensor,
-        hx: Tensor | None = None,
-        cx: Tensor | None = None,
+        hx: Given | None = None,
+        cx: Given | None = None,
         seq_lengths: Any = None,
     ) -> None:
         """Makes W."""
@@ -88,8 +91,8 @@ class CudnnRNN(Layer):
     def forward(
         self,
         x: Tensor,
-        hx: Tensor | None = None,
-        cx: Tensor | None = None,
+        hx: Given | None = None,
+        cx: Given | None = None,
         seq_lengths: Any = None,
     ) -> Tensor:
         """(N, T, I), or (T, N, I) unless `batch_first`, -> the states (N, T, directions * H), or

@@ -13,6 +13,9 @@ from .linear import Embedding
 from .recurrent_base import RNN_Base
 from .steps import PlainSteps
 
+if TYPE_CHECKING:
+    from .typed import Given
+
 
 class RNN(PlainSteps, RNN_Base):
     """Recurrent layers: `h = tanh(x W + h R + b)` (Elman, 1990; ONNX RNN, PyTorch RNN).
@@ -96,11 +99,11 @@ class RNN(PlainSteps, RNN_Base):
 
         @overload
         def __call__(
-            self, x: Tensor, state: Tensor | None = None, lengths: Any = None
+            self, x: Given, state: Given | None = None, lengths: Any = None
         ) -> tuple[Tensor, Tensor]: ...
         @overload
         def __call__(
-            self, xs: Sequence[Tensor], h0: Tensor | None = None
+            self, xs: Sequence[Given], h0: Given | None = None
         ) -> tuple[list[Tensor], Tensor]: ...
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             """Calls `forward`."""
@@ -240,11 +243,11 @@ class LSTM(PlainSteps, RNN_Base):
 
         @overload
         def __call__(
-            self, x: Tensor, state: tuple[Tensor, Tensor] | None = None, lengths: Any = None
+            self, x: Given, state: tuple[Given, Given] | None = None, lengths: Any = None
         ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
         @overload
         def __call__(
-            self, xs: Sequence[Tensor], h0_c0: tuple[Tensor, Tensor] | None = None
+            self, xs: Sequence[Given], h0_c0: tuple[Given, Given] | None = None
         ) -> tuple[list[Tensor], Tensor, Tensor]: ...
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             """Calls `forward`."""
@@ -320,7 +323,7 @@ class GRU(RNN_Base):
         self.linear_before_reset = flag(linear_before_reset, "GRU: linear_before_reset")
 
     def forward(
-        self, x: Tensor, state: Tensor | None = None, lengths: Any = None
+        self, x: Tensor, state: Given | None = None, lengths: Any = None
     ) -> tuple[Tensor, Tensor]:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and the last states of
         all layers (layers * directions, N, H), which is also the shape of `state`, the initial

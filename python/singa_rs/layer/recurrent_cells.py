@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import autograd, tensor
 from ..errors import ShapeError
@@ -12,6 +12,9 @@ from .base import Layer
 from .check import count, flag, one_of
 from .parameters import parameter
 from .recurrent_base import bounded, indices_or_floats
+
+if TYPE_CHECKING:
+    from .typed import Given
 
 
 class _Cell(Layer):
@@ -85,7 +88,7 @@ class RNNCell(_Cell):
         super().__init__(input_size, hidden_size, bias)
         self.nonlinearity = one_of(nonlinearity, "RNNCell: nonlinearity", ("tanh", "relu"))
 
-    def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, state: Given | None = None) -> Tensor:
         """(N, I) and the state (N, H), zeros if None -> the new state.
 
         Raises:
@@ -100,9 +103,7 @@ class LSTMCell(_Cell):
 
     gates = 4
 
-    def forward(
-        self, x: Tensor, state: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, state: tuple[Given, Given] | None = None) -> tuple[Tensor, Tensor]:
         """(N, I) and the state and cell state (N, H), zeros if None -> the new ones.
 
         Raises:
@@ -140,7 +141,7 @@ class GRUCell(_Cell):
         super().__init__(input_size, hidden_size, bias)
         self.linear_before_reset = flag(linear_before_reset, "GRUCell: linear_before_reset")
 
-    def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, state: Given | None = None) -> Tensor:
         """(N, I) and the state (N, H), zeros if None -> the new state.
 
         Raises:

@@ -1,12 +1,8 @@
-"""Arguments: those of `Module.compile`, checked, and NumPy arrays among those of calls."""
+"""Checked arguments of `Module.compile`."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
-
-from .. import tensor
 
 
 def is_parallel(graph_alg: Any, sequential: Any) -> bool:
@@ -67,28 +63,3 @@ def finite_checks(value: Any, use_graph: bool) -> bool:
     if value and not use_graph:
         raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
     return value
-
-
-def _is_numeric(value: Any) -> bool:
-    """Whether a value is an array for a device: not one of strings, which imported graphs take."""
-    return isinstance(value, np.ndarray) and value.dtype.kind not in "OUS"
-
-
-def admit(value: Any, to: Any) -> Any:
-    """An argument with its NumPy arrays copied to the model's device."""
-    if _is_numeric(value):
-        return tensor.from_numpy(value, to)
-    if type(value) in (list, tuple):
-        return type(value)(admit(one, to) for one in value)
-    if type(value) is dict:
-        return {key: admit(one, to) for key, one in value.items()}
-    return value
-
-
-def holds_array(value: Any) -> bool:
-    """Whether there is a NumPy array among arguments that `admit` copies."""
-    if type(value) in (list, tuple):
-        return any(map(holds_array, value))
-    if type(value) is dict:
-        return any(map(holds_array, value.values()))
-    return _is_numeric(value)

@@ -13,13 +13,14 @@ import numpy as np
 from .. import autograd, record, tensor, viz
 from ..dist.forecast import forecast
 from ..errors import GraphError
+from ..layer.arrays import admit, holds_array
 from ..layer.base import Layer
 from ..layer.calls import with_place
 from ..layer.check import flag
 from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
-from .arguments import admit, comparisons, every, finite_checks, holds_array, is_parallel
+from .arguments import comparisons, every, finite_checks, is_parallel
 from .located import locator
 from .precision import LossScale, precision_of, short_type
 from .structure import GraphOf

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import autograd
+from ..layer.arrays import admit
 from ..layer.collect import below
 from ..metric import Running
-from .arguments import admit
 from .history import Means, parts_of
 
 if TYPE_CHECKING:

@@ -67,6 +67,16 @@ net.compile([x], is_train=True, use_graph=True)
 out, found = net(x, y)
 number: float = found.item()
 out, found = net(images, labels)  # arrays stand for tensors
+arrays: list[Tensor] = [autograd.relu(images), autograd.softmax(images, axis=-1)]
+arrays += [tensor.exp(images), tensor.sum(np.float32(3)), autograd.matmul(images, x)]
+arrays += [autograd.conv2d(autograd.ConvHandle(3), images, net.conv.W), t.dot(np.ones((3, 2)))]
+arrays += [
+    net.pool(images),
+    layer.Add()(images, images),
+    loss.SquaredError().forward(True, images, x),
+]
+arrays += [Block(4)(images[:, 0, :, :4], is_causal=True), layer.MSELoss()(images, images)]
+arrays += [layer.MultiHeadAttention(8, 2)(images[:, 0], mask=np.ones((8, 8), bool))]
 parameters: dict[str, Tensor] = net.get_params()
 weight: Tensor = net.conv.W
 shape: tuple[int, ...] = net.fc.b.shape

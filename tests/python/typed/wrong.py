@@ -54,7 +54,8 @@ from singa_rs.module import Modul  # wrong
 
 net("image")  # wrong
 net(t, t, t)  # wrong
-net.fc(array)  # wrong
+net.fc([array])  # wrong
+net.fc(array, array)  # wrong
 net.fc(t, t)  # wrong
 net.conv()  # wrong
 layer.Linear()  # wrong
@@ -73,7 +74,11 @@ layer.Dropout("half")  # wrong
 opt.SGD(learning_rate=0.1)  # wrong
 opt.Adam("fast")  # wrong
 autograd.relu()  # wrong
-autograd.relu(array)  # wrong
+autograd.relu([array])  # wrong
+tensor.axpy(1.0, t, array)  # wrong
+tensor.sum(t, 0, array)  # wrong
+tensor.to_numpy(array)  # wrong
+autograd.backward(array)  # wrong
 autograd.softmax_cross_entropy(t)  # wrong
 autograd.cat(t, "rows")  # wrong
 tensor.zeros("shape")  # wrong
