@@ -144,6 +144,15 @@ def test_arrays_are_arguments_of_replays():
         assert bits(ours(x * step)) == bits(theirs(tensor.from_numpy(x * step)))
 
 
+@pytest.mark.parametrize("use_graph", [False, True])
+def test_models_are_compiled_and_planned_for_arrays(use_graph):
+    one, other = Net(), Net()
+    one.compile(A.astype("float64"), use_graph=use_graph)
+    other.compile([A], use_graph=use_graph)
+    assert one.fc.W.shape == other.fc.W.shape == (3, 3) and one.fc.W.dtype == tensor.float32
+    assert one.plan(A, A).peak_bytes == one.plan(*map(tensor.from_numpy, (A, A))).peak_bytes
+
+
 PLACES = {
     "operator": lambda self, x, array: x + array,
     "function of one": lambda self, x, array: x + autograd.relu(array),

@@ -147,6 +147,7 @@ def test_saved_tensors_must_not_change():
         autograd.gradients(loss)
 
 
-def test_inputs_must_be_tensors():
+def test_inputs_must_be_tensors_or_arrays():
     with pytest.raises(TypeError, match="want a Tensor"):
-        Powers()(np.ones(2))
+        Powers()([1.0, 1.0])
+    assert Powers()(np.ones(2))[0].shape == (2,)

@@ -139,7 +139,7 @@ def ran(net: FeedForwardNet, training: bool = True) -> bool:
          lambda n: n.forward(False, {"a": batch(4, 2), "b": batch(4, 2)})),
         (ValueError, "forward: flag: got 3, want a bool, kTrain",
          lambda n: n.forward(3, {"a": batch(4, 2), "b": batch(4, 3)})),
-        (TypeError, "forward: got ndarray", lambda n: n.forward(False, np.zeros((4, 2)))),
+        (TypeError, "forward: got list", lambda n: n.forward(False, [np.zeros((4, 2))])),
         (GraphError, "backward: dy: the outputs are of sum, all",
          lambda n: n.backward(batch(4, 5))),
         (GraphError, "backward: call forward in training first",

@@ -110,7 +110,7 @@ class Graphed(Layer):
         reports all of this.
 
         Args:
-            inputs: a tensor or Placeholder for each argument of `forward`.
+            inputs: a tensor, array or Placeholder for each argument of `forward`.
             is_train: whether the module is put into training, or evaluation.
             use_graph: whether steps are recorded and replayed.
             graph_alg: "sequence" runs operations one after another, each on as many threads as
@@ -173,10 +173,10 @@ class Graphed(Layer):
         finite = finite_checks(check_finite, use_graph)
         checks = comparisons(verify)
         options = Options(every(check_every), exact, finite, parallel, budget, *checks, short)
-        if not isinstance(inputs, (Tensor, list, tuple)):
+        if not isinstance(inputs, (Tensor, np.ndarray, list, tuple)):
             kind = type(inputs).__name__
             raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
-        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        given = (inputs,) if isinstance(inputs, (Tensor, np.ndarray)) else tuple(inputs)
         is_train, use_graph = flag(is_train, "is_train"), flag(use_graph, "use_graph")
         use_graph = use_graph and not flag(debug, "debug")
         self._graphs = None

@@ -1,6 +1,7 @@
 """Which parameters of public functions take NumPy arrays in place of tensors: those annotated with
 `Tensor`, for which arrays are copied before the function runs, and those annotated with
-`TensorLike`, where the function does so itself; but none that are `tensors_only`."""
+`TensorLike`, or with arrays themselves, where the function does so; but none that are
+`tensors_only`."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def takers(function: Callable[..., Any]) -> dict[int, inspect.Parameter]:
     return {
         at: one
         for at, one in enumerate(inspect.signature(function).parameters.values())
-        if "Tensor" in types(one) and one.name != "self" and one.name not in only
+        if "Tensor" in types(one) and "np.ndarray" not in types(one)
+        if one.name != "self" and one.name not in only
     }
 
 
