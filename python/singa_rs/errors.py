@@ -121,18 +121,18 @@ def named(
                         _check_strict(name, strict[at], args[at])
         try:
             # Nearly all calls have nothing but tensors where arrays are copied.
-            if is_simple and not kwargs:
+            if is_simple:
                 if args and type(args[0]) is kind:
-                    return function(*args)
+                    return function(*args, **kwargs) if kwargs else function(*args)
             elif kind is None:
                 return function(*args, **kwargs)
+            elif len(args) == 2 and type(args[0]) is type(args[1]) is kind and not kwargs:
+                return function(*args)
             else:
                 for at in places:
                     if at < len(args) and type(args[at]) is not kind and args[at] is not None:
                         break
                 else:
-                    if not kwargs:
-                        return function(*args)
                     if words.isdisjoint(kwargs):
                         return function(*args, **kwargs)
             args, kwargs = admit(args, kwargs)

@@ -80,6 +80,12 @@ def test_arrays_of_64_bits_are_what_from_numpy_makes_to_layers():
         layer.Linear(2)(A.astype("int64"))
 
 
+def test_layers_are_initialised_for_arrays():
+    one = layer.Linear(2)
+    one.initialize(A)
+    assert one.W.shape == (3, 2) and one.W.dtype == tensor.float32
+
+
 def test_gradients_flow_past_arrays():
     autograd.training = True
     one = layer.Linear(2)

@@ -61,7 +61,8 @@ class Layer(metaclass=_LayerType):
 
     `forward` computes; `initialize`, which gets the same arguments, creates tensors when their
     shapes are first seen: once, before the first forward, without recording gradients. It may
-    also be called by hand, repeatedly if needed.
+    also be called by hand, repeatedly if needed. Both get tensors where a call gives NumPy arrays,
+    as `from_numpy` makes them, unless the parameter is declared as something else.
 
     Parameters are the tensor attributes with `stores_grad`; states are these and the tensor
     attributes assigned outside `forward`. Layers below this one are found in attributes, in lists,

@@ -24,8 +24,9 @@ _initialising = UserCodeLock("initialize")
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `initialize`: it runs unrecorded, and what it makes is named state. If it fails, what
-    it made is dropped, so that nothing is loaded into tensors that the next one replaces."""
+    """Wraps `initialize`: it gets tensors in place of arrays, runs unrecorded, and what it makes is
+    named state. If it fails, what it made is dropped, so that nothing is loaded into tensors that
+    the next one replaces."""
 
     @wraps(function)
     def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
@@ -33,6 +34,7 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
         attributes, states = dict(self.__dict__), set(node.states)
         node.initializing += 1
         try:
+            args, kwargs = admitted(self, function, args, kwargs)
             with autograd.no_grad(), making_state():
                 function(self, *args, **kwargs)
                 if node.initializing == 1:  # not called by a subclass's `initialize`
