@@ -15,12 +15,12 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
-BFLOAT16, FLOAT4E2M1, FLOAT8E8M0, UINT2, INT2 = 16, 23, 24, 25, 26
+BFLOAT16, FLOAT8E5M2, FLOAT4E2M1, FLOAT8E8M0, UINT2, INT2 = 16, 19, 23, 24, 25, 26
 #: The dtypes of elements that are stored as codes of a byte and less (ONNX TensorProto.DataType).
 CODED: dict[int, np.dtype] = {
     17: np.dtype(ml_dtypes.float8_e4m3fn),
     18: np.dtype(ml_dtypes.float8_e4m3fnuz),
-    19: np.dtype(ml_dtypes.float8_e5m2),
+    FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
     20: np.dtype(ml_dtypes.float8_e5m2fnuz),
     21: np.dtype(ml_dtypes.uint4),
     22: np.dtype(ml_dtypes.int4),
@@ -34,7 +34,7 @@ _ELEMENTS = {dtype: element for element, dtype in _DTYPES.items()}
 #: By the name of their only field, the dtypes of integers that the package had of its own.
 _OLDER = {
     "bfloat16": _DTYPES[BFLOAT16],
-    **{"e4m3fn": CODED[17], "e4m3fnuz": CODED[18], "e5m2": CODED[19], "e5m2fnuz": CODED[20]},
+    **{"e4m3fn": CODED[17], "e4m3fnuz": CODED[18], "e5m2": CODED[FLOAT8E5M2], "e5m2fnuz": CODED[20]},
     **{"uint4": CODED[21], "int4": CODED[22]},
 }
 _HAS_OLDER = np.dtype(helper.tensor_dtype_to_np_dtype(BFLOAT16)) != _DTYPES[BFLOAT16]

@@ -40,7 +40,7 @@ class SingaRep(BackendRep):
         """The outputs for these inputs, without those that the file has values for; recorded and
         replayed unless `autograd.training` is set."""
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
-        args = [self._input(x) for x in given]
+        args = [self._input(x) for x in self.model.elements(given)]
         found = self.model.outputs(args, last_layers, aux_output)
         is_tensor = self.is_graph or any(isinstance(x, Tensor) for x in given)
         return [self._tensor(one) if is_tensor else packaged(to_array(one)) for one in found]

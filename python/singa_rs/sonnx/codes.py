@@ -18,7 +18,7 @@ from ..autograd.casting import cast
 from ..device import Device
 from ..errors import DTypeError
 from ..tensor import Tensor, bool_, constant, float32, float64, from_numpy, int64, to_numpy, uint8
-from .arrays import CODED, FLOAT4E2M1, FLOAT8E8M0, bits, is_whole
+from .arrays import CODED, FLOAT4E2M1, FLOAT8E5M2, FLOAT8E8M0, bits, is_whole
 
 _CODED = frozenset(CODED.values())
 #: Operators that move elements without looking at them, and so move codes.
@@ -93,9 +93,15 @@ def _nearest(x: Tensor, dtype: np.dtype, saturate: bool) -> Tensor:
     is_signed = autograd.signbit(x)
     if dtype.name.endswith("fnuz"):  # they have no -0, whose code is that of NaN
         is_signed = autograd.logical_and(is_signed, code != 0)
-    nan = int(np.array(np.nan).astype(dtype).view(np.uint8))
     code = autograd.bitwise_or(code, cast(is_signed, int64) * _sign(dtype))
-    return autograd.where(autograd.isnan(x), nan, code)
+    return autograd.where(autograd.isnan(x), _nan(dtype), code)
+
+
+def _nan(dtype: np.dtype) -> int:
+    """The code of NaN: of several, the one that onnx's reference and onnxruntime write."""
+    if dtype == CODED[FLOAT8E5M2]:
+        return _sign(dtype) - 1
+    return int(np.array(np.nan).astype(dtype).view(np.uint8))
 
 
 def _powers(x: Tensor, saturate: bool, round_mode: str) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,17 @@ import onnx
 
 from .. import autograd, record
 from .. import device as devices
-from ..autograd.casting import convert
 from ..device import Device
 from ..errors import CheckpointError, GraphError
 from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
+from .declared import as_declared, elements
 from .reading import constant, opened
 from .running import Frame
 from .stretches import Stretches
-from .values import NAMES, Value, to_tensor
+from .values import Value, to_tensor
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
@@ -60,8 +61,8 @@ class SONNXModel(Module):
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
         proto, self._body = loaded(onnx_model)
-        #: By input, the dtype that it is declared to have, if tensors have it.
-        self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
+        #: By input, the element type that it is declared to have; 0 for what is no tensor.
+        self._types = {x.name: x.type.tensor_type.elem_type for x in proto.graph.input}
         self._to = device or devices.get_default_device()
         names = _weights(proto.graph, self._body)
         del proto  # it holds all weights, too
@@ -96,23 +97,20 @@ class SONNXModel(Module):
             raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
         records = self._stretches is not None and not (autograd.training or record.is_recording())
         stretches = self._stretches if records else None
-        given = [self._declared(*one) for one in zip(part.inputs, inputs, strict=True)]
+        given = [
+            as_declared(name, x, self._types.get(name, 0))
+            for name, x in zip(part.inputs, inputs, strict=True)
+        ]
         found = None if stretches is None else stretches.replayed(part, given)
         if found is None:
             frame = Frame(part, self._to, None, stretches, self.weights)
             found = frame.run(dict(zip(part.inputs, given, strict=True)))
         return found
 
-    def _declared(self, name: str, x: Value) -> Value:
-        """An input in the dtype that the graph declares: arrays become tensors of other dtypes.
-
-        Raises:
-            DTypeError: a value that the dtype cannot hold; floats may round.
-        """
-        want = self._types.get(name)
-        if want is None or not isinstance(x, Tensor) or x.dtype.name == want:
-            return x
-        return convert(x, want)
+    def elements(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs in whose place arrays of bits may stand, as arrays of the declared types."""
+        names = chain(self._body.inputs, repeat(""))
+        return [elements(x, self._types.get(name, 0)) for x, name in zip(inputs, names, strict=False)]
 
     def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
         """The nodes that are to run."""

@@ -1,0 +1,89 @@
+"""Inputs in the element types that a graph declares, whatever arrays are given for them."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from singa_rs import sonnx
+from singa_rs.errors import DTypeError
+from singa_rs.sonnx.arrays import BFLOAT16, CODED, FLOAT4E2M1, FLOAT8E5M2, FLOAT8E8M0, name_of
+from singa_rs.tensor import Tensor
+
+SHORT = {BFLOAT16: np.dtype(ml_dtypes.bfloat16), **CODED}
+OF_BITS = [one for one, d in SHORT.items() if "int" not in d.name and one != FLOAT4E2M1]
+#: NaN of every dtype, and numbers, of which float8e8m0 has no others than powers of two.
+BITS = {2: np.uint16([0x3F80, 0xC000, 0x7FC1]), 1: np.uint8([1, 64, 127, 128, 255])}
+
+
+def casts(element):
+    """A model that converts its input of an element type to float32."""
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", element, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def found(element, x):
+    return sonnx.prepare(casts(element)).run([x])[0]
+
+
+@pytest.mark.parametrize("element", OF_BITS, ids=name_of)
+def test_unsigned_integers_of_the_same_size_are_bits(element):
+    bits = BITS[SHORT[element].itemsize]
+    want = bits.view(SHORT[element]).astype(np.float32)
+    np.testing.assert_array_equal(found(element, bits), want)
+    strided = np.repeat(bits, 2)[::2]
+    np.testing.assert_array_equal(found(element, strided), want)
+
+
+@pytest.mark.parametrize("element", OF_BITS, ids=name_of)
+def test_floats_are_rounded(element):
+    numbers = np.array([0.5, 1.0, 2.1], np.float32)
+    want = numbers.astype(SHORT[element]).astype(np.float32)
+    if element == FLOAT8E8M0:  # rounds up where no mode is given
+        want[2] = 4.0
+    np.testing.assert_array_equal(found(element, numbers), want)
+
+
+@pytest.mark.parametrize("element", [21, 22, 25, 26], ids=name_of)
+def test_small_integers_have_to_be_in_range(element):
+    info = ml_dtypes.iinfo(SHORT[element])
+    fits = np.array([info.min, 1, info.max], np.int64)
+    np.testing.assert_array_equal(found(element, fits), fits)
+    with pytest.raises(DTypeError, match=rf"got {int(info.max) + 1}, want u?int\d: "):
+        found(element, fits + 1)
+    with pytest.raises(DTypeError, match="input 'x': got float32, want"):
+        found(element, fits.astype(np.float32))
+
+
+@pytest.mark.parametrize("x", [np.ones(2, np.int32), np.ones(2, bool), np.uint16([1, 2])])
+def test_what_is_neither_bits_nor_floats_is_refused(x):
+    with pytest.raises(DTypeError, match=f"'x': got {x.dtype.name}, want FLOAT8E5M2"):
+        found(FLOAT8E5M2, x)
+
+
+def test_tensors_are_no_bits():
+    x = Tensor(data=np.uint8([60]), dtype="uint8")
+    with pytest.raises(DTypeError, match="'x': got uint8, want FLOAT8E5M2"):
+        found(FLOAT8E5M2, x)
+    with pytest.raises(DTypeError, match="'x': got float8_e5m2, want FLOAT"):
+        found(TensorProto.FLOAT, np.zeros(1, ml_dtypes.float8_e5m2))
+
+
+@pytest.mark.parametrize("element", [17, 18, 19, 20], ids=name_of)
+def test_nan_has_the_code_of_other_runtimes(element):
+    """float8e5m2 has three."""
+    node = helper.make_node("Cast", ["x"], ["y"], to=element)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", element, [1])],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (y,) = sonnx.prepare(made).run([np.array([np.nan], np.float32)])
+    assert y.view(np.uint8)[0] == (0x7F if element in (17, 19) else 0x80)
