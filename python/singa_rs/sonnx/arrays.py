@@ -34,7 +34,12 @@ _ELEMENTS = {dtype: element for element, dtype in _DTYPES.items()}
 #: By the name of their only field, the dtypes of integers that the package had of its own.
 _OLDER = {
     "bfloat16": _DTYPES[BFLOAT16],
-    **{"e4m3fn": CODED[17], "e4m3fnuz": CODED[18], "e5m2": CODED[FLOAT8E5M2], "e5m2fnuz": CODED[20]},
+    **{
+        "e4m3fn": CODED[17],
+        "e4m3fnuz": CODED[18],
+        "e5m2": CODED[FLOAT8E5M2],
+        "e5m2fnuz": CODED[20],
+    },
     **{"uint4": CODED[21], "int4": CODED[22]},
 }
 _HAS_OLDER = np.dtype(helper.tensor_dtype_to_np_dtype(BFLOAT16)) != _DTYPES[BFLOAT16]

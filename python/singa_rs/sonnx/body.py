@@ -11,6 +11,7 @@ import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from .arrays import dtype_of
+from .calls import fault
 from .reading import MESSAGES, Source
 from .table import Row, reader
 
@@ -29,6 +30,8 @@ class Node(NamedTuple):
     outputs: tuple[str, ...]
     #: What it runs, if it calls a function of the model.
     function: Body | None = None
+    #: What about it its row does not know; "" if nothing.
+    fault: str = ""
 
     @property
     def label(self) -> str:
@@ -156,7 +159,9 @@ def read_node(proto: NodeProto, scope: Scope) -> Node:
         inner = scope._replace(opsets=opsets_of(function.opset_import))
         return Node(proto, None, opset, {}, *names, read_function(function, proto, inner))
     attrs = {one.name: attribute(one, scope) for one in proto.attribute}
-    return Node(_detached(proto), reader(domain, proto.op_type, opset), opset, attrs, *names)
+    row = reader(domain, proto.op_type, opset)
+    wrong = "" if row is None else fault(row, attrs, proto.input)
+    return Node(_detached(proto), row, opset, attrs, *names, fault=wrong)
 
 
 def _detached(proto: NodeProto) -> NodeProto:

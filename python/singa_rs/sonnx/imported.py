@@ -110,7 +110,9 @@ class SONNXModel(Module):
     def elements(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs in whose place arrays of bits may stand, as arrays of the declared types."""
         names = chain(self._body.inputs, repeat(""))
-        return [elements(x, self._types.get(name, 0)) for x, name in zip(inputs, names, strict=False)]
+        return [
+            elements(x, self._types.get(name, 0)) for x, name in zip(inputs, names, strict=False)
+        ]
 
     def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
         """The nodes that are to run."""

@@ -98,6 +98,8 @@ class Frame:
     def results(self, node: Node, inputs: list[Value]) -> tuple[Value, ...]:
         """The outputs of a node for these inputs."""
         row = node.row
+        if node.fault:
+            raise ValueError(f"{node.label}: {node.fault}")
         if row is None:
             return tuple(self.call(node.function or expanded(node, inputs), inputs))
         if not row.is_raw and folding.folds(node, inputs):

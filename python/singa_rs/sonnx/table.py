@@ -12,6 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+#: What rows may ask for beside inputs and attributes.
+ASKED = frozenset({"outputs", "frame", "node"})
+
+
 class Row(NamedTuple):
     """How an operator is read, from one opset to that of its next row."""
 
@@ -66,7 +70,7 @@ def reads(
             frozenset(positions[one] for one in host.split()),
             raw,
             takes_codes,
-            frozenset({"outputs", "frame", "node"} & set(parameters)),
+            frozenset(ASKED & set(parameters)),
         )
         rows = READERS.setdefault((domain, name), [])
         rows.append(row)

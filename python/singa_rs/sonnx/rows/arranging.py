@@ -31,8 +31,14 @@ def axis_of(axis: int, rank: int, op: str) -> int:
 
 
 @reads("Concat")
-def concat(*xs: Tensor, axis: int = 1) -> Tensor:
-    """Tensors joined along an axis, which opsets below 4 may leave out."""
+def concat_channels(*xs: Tensor, axis: int = 1) -> Tensor:
+    """Tensors joined along an axis, that of channels by default."""
+    return autograd.cat(xs, axis)
+
+
+@reads("Concat", since=4)
+def concat(*xs: Tensor, axis: int) -> Tensor:
+    """Tensors joined along an axis."""
     return autograd.cat(xs, axis)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import autograd
 from ...errors import ShapeError
-from ...tensor import Tensor, full
+from ...tensor import Tensor, bool_, full
 from ..body import Node
 from ..functions import expanded
 from ..running import Frame
@@ -23,6 +23,7 @@ def attention(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Attention in blocks that store no scores. Windows, bounds of scores, scores as a result, and
     causal masks that depend on numbers of keys are computed by ONNX's definition."""
+    mask = _numbers(mask, q)
     plain = all(rare.get(name, usual) == usual for name, usual in _USUAL.items())
     if (
         not plain
@@ -31,7 +32,8 @@ def attention(
         or (is_causal and lengths is not None)
     ):
         inputs = [q, k, v, mask, past_key, past_value, lengths][: len(node.inputs)]
-        return tuple(frame.call(expanded(node, inputs), inputs))
+        y, *others = frame.call(expanded(node, inputs), inputs)
+        return autograd.cast(y, q.dtype), *others
     is_flat, dtype = q.rank == 3, q.dtype
     q, k, v = (_by_heads(x, n) for x, n in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads)))
     past = 0 if past_key is None else past_key.shape[2]
@@ -59,6 +61,13 @@ def _by_heads(x: Tensor, heads: int | None) -> Tensor:
         raise ShapeError(f"Attention: got shape {x.shape} for {heads} heads, want one for each")
     n, length, width = x.shape
     return autograd.transpose(x.reshape((n, length, heads, width // heads)), (0, 2, 1, 3))
+
+
+def _numbers(mask: Tensor | None, q: Tensor) -> Tensor | None:
+    """A mask of integers, which are added to the scores, in the dtype of the queries: unsigned ones
+    have no -inf, by which ONNX's definition masks."""
+    is_integral = mask is not None and not (mask.dtype.is_float or mask.dtype == bool_)
+    return autograd.cast(mask, q.dtype) if is_integral else mask
 
 
 def _whole(mask: Tensor | None, keys: int) -> Tensor | None:

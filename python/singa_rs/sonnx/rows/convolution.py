@@ -16,6 +16,7 @@ from ...tensor.numbers import wholes
 from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
+from .integers import in_int64
 
 Ints = Sequence[int] | None
 
@@ -82,8 +83,9 @@ def col2im(
     strides: Ints = None,
 ) -> Tensor:  # fmt: skip
     """The sums of windows, given as columns, in images."""
-    sizes = (wholes(one, "Col2Im: shape") for one in (image_shape, block_shape))
-    return autograd.fold(x, *sizes, dilations or 1, pads or 0, strides or 1)
+    sizes = [wholes(one, "Col2Im: shape") for one in (image_shape, block_shape)]
+    options = dilations or 1, pads or 0, strides or 1
+    return in_int64(lambda columns: autograd.fold(columns, *sizes, *options), x)
 
 
 # ---- convolution at places that are moved --------------------------------------------------------

@@ -21,7 +21,8 @@ from .arranging import axis_of
 @reads("BatchNormalization")
 def batch_normalization(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, epsilon: float = 1e-5,
-    momentum: float = 0.9, training_mode: int = 0, spatial: int = 1, outputs: int, **_: Any,
+    momentum: float = 0.9, training_mode: int = 0, spatial: int = 1, is_test: int = 0,
+    consumed_inputs: Any = (), outputs: int,
 ) -> Any:  # fmt: skip
     """Channels shifted and scaled by the running averages, which in this package's training take
     in the batch's. With `training_mode` by those of the batch, which give new averages.
@@ -70,8 +71,9 @@ def _moments(x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
 
 @reads("InstanceNormalization")
 def instance_normalization(
-    x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5, **_: Any
-) -> Tensor:
+    x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5,
+    consumed_inputs: Any = (),
+) -> Tensor:  # fmt: skip
     """Each channel of each sample by its own mean and variance."""
     return autograd.instance_norm(x, scale, bias, epsilon)
 
@@ -139,9 +141,12 @@ def layer_normalization(
 def rms_normalization(
     x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    """Rows divided by their root mean square, then scaled."""
+    """Rows divided by their root mean square, then scaled, in the dtype of the scale."""
     first = axis_of(axis, x.rank, "RMSNormalization")
-    return autograd.rms_norm(x, _spread(scale, x.shape[first:]), first, epsilon)
+    over = x.shape[first:]
+    if scale.dtype == x.dtype:
+        return autograd.rms_norm(x, _spread(scale, over), first, epsilon)
+    return autograd.cast(autograd.rms_norm(x, None, first, epsilon), scale.dtype) * scale
 
 
 # ---- dropout -------------------------------------------------------------------------------------
@@ -150,7 +155,7 @@ def rms_normalization(
 @reads("Dropout", host="ratio training_mode")
 def dropout(
     x: Tensor, ratio: Any = 0.5, training_mode: Any = None, *, seed: int | None = None,
-    is_test: int = 0, outputs: int, frame: Frame, **_: Any,
+    is_test: int = 0, consumed_inputs: Any = (), outputs: int, frame: Frame,
 ) -> Any:  # fmt: skip
     """Elements dropped in this package's training, or if the graph asks for it; `ratio` is an
     attribute below opset 12. With which elements were kept, if that is wanted."""

@@ -68,7 +68,8 @@ def scatter_elements(
 ) -> Tensor:
     """A copy with updates at indices along an axis, or joined with what is there."""
     if reduction == "none":
-        return autograd.scatter(x, axis, indices, updates)
+        # A recording refuses to write integers that are only stored.
+        return in_int64(lambda a, u: autograd.scatter(a, axis, indices, u), x, updates)
     if reduction not in _REDUCTIONS:
         want = ", ".join(("none", *_REDUCTIONS))
         raise ValueError(f"ScatterElements: got reduction {reduction!r}, want one of {want}")

@@ -80,13 +80,20 @@ def _extreme(over: Over, sign: int) -> Over:
     def run(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
         if _count(x, axes) == 0:
             known = autograd.reduce_sum(cast(x, int64), axes, keepdims)
-            return full(known.shape, _end(x, sign), x.device, x.dtype)
+            return _filled(known.shape, _end(x, sign), x)
         if x.dtype == uint64:
             found = over(integers.ordered(x), axes, keepdims)
             return cast(autograd.bitwise_xor(found, -(2**63)), uint64)
         return integers.in_int64(over, x, axes, keepdims)
 
     return run
+
+
+def _filled(shape: tuple[int, ...], value: float, like: Tensor) -> Tensor:
+    """A number in a shape; the greatest of uint64, which is that of -1, does not fit a float64."""
+    is_large = like.dtype == uint64 and value
+    made = full(shape, -1 if is_large else value, like.device, int64 if is_large else like.dtype)
+    return cast(made, like.dtype)
 
 
 def _end(x: Tensor, sign: int) -> float:
@@ -114,7 +121,7 @@ _REDUCTIONS: dict[str, Over] = {
 
 def _by_attribute(over: Over) -> Callable[..., Tensor]:
     def run(x: Tensor, *, axes: Axes = None, keepdims: int = 1) -> Tensor:
-        return over(x, axes, bool(keepdims))
+        return over(x, axes or None, bool(keepdims))
 
     return run
 

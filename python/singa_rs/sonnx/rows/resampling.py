@@ -68,6 +68,8 @@ def resize(
     made = resample(x, changes, Mode(mode, coordinates, nearest_mode, *options))
     if coordinate_transformation_mode == _CROP:
         made = _extrapolated(made, changes, extrapolation_value, frame)
+    if antialias and not x.dtype.is_float:  # as in onnxruntime, which cuts fractions off otherwise
+        made = autograd.floor(made + 0.5)
     return autograd.cast(made, x.dtype)
 
 
@@ -173,8 +175,9 @@ def grid_sample(
     x: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear",
     padding_mode: str = "zeros",
 ) -> Tensor:  # fmt: skip
-    """The elements at the places of a grid, or between them."""
-    return autograd.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
+    """The elements at the places of a grid, or between them, in the dtype of `x`."""
+    made = autograd.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
+    return autograd.cast(made, x.dtype)
 
 
 @reads("AffineGrid", since=20, host="size")

@@ -1,0 +1,38 @@
+"""Calls of operators that do not fit them are refused by name."""
+
+import numpy as np
+import pytest
+from onnx_models import real, run
+
+BOX = real(1, 1, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("op", "xs", "settings", "message"),
+    [
+        ("Relu", [real(2)], {"slope": 1.0}, "Relu: got attribute 'slope', want none"),
+        ("Elu", [real(2)], {"beta": 1.0}, "Elu: got attribute 'beta', want alpha"),
+        ("Concat", [real(2), real(2)], {}, "Concat: got no attribute 'axis'"),
+        ("Reshape", [real(2)], {}, "Reshape: got 1 inputs, want 2"),
+        ("Relu", [real(2), real(2)], {}, "Relu: got 2 inputs, want 1"),
+        ("Gemm", [BOX[0, 0]], {}, "Gemm: got 1 inputs, want 2 to 3"),
+        ("Gemm", [None, BOX[0, 0]], {}, "Gemm: got no input 'a'"),
+        ("Momentum", [], {"domain": "ai.onnx.preview.training"}, "Momentum: got 0 inputs, want 2 and"),
+        ("Dropout", [real(2)], {"rate": 0.5}, "Dropout: got attribute 'rate', want is_test, seed"),
+        ("BatchNormalization", [BOX, *[real(1)] * 4], {"axis": 1}, "BatchNormalization: got attribute"),
+    ],
+)  # fmt: skip
+def test_what_a_row_does_not_know_is_refused(op, xs, settings, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(op, *xs, **settings)
+
+
+def test_what_older_opsets_have_as_attributes():
+    x = real(2, 3)
+    np.testing.assert_array_equal(run("Unsqueeze", x, axes=[0], opset=11), x[None])
+    np.testing.assert_array_equal(
+        run("Slice", x, starts=[1], ends=[3], axes=[1], opset=9), x[:, 1:]
+    )
+    np.testing.assert_array_equal(run("Concat", BOX, BOX, opset=3), np.concatenate([BOX, BOX], 1))
+    with pytest.raises(ValueError, match="Unsqueeze: got 1 inputs, want 2"):
+        run("Unsqueeze", x)
