@@ -16,12 +16,13 @@ from ..errors import ShapeError
 from ..module import Module
 from ..tensor import Placeholder, Tensor
 from ..tensor.dtypes import incoming
+from ..tensor.numbers import whole
 from . import writers
 from .extents import Sizes, settings
 from .folded import folded
 from .program import Meta, Program, program
 from .values import ELEMENTS, MOST_CHECKED
-from .writing import Writer
+from .writing import OLDEST, Writer
 
 #: The newest opset that is written, if the `onnx` package knows it.
 OPSET = min(26, defs.onnx_opset_version())
@@ -79,7 +80,7 @@ def model_proto(
 
     Raises:
         NotImplementedError: an operation that ONNX has not.
-        ValueError: names or axes that do not fit, or a program that depends on the sizes.
+        ValueError: names, axes or an opset that do not fit, or a program that depends on the sizes.
         GraphError: the model reads a value.
     """
     args = [one if isinstance(one, (Tensor, Placeholder)) else np.asarray(one) for one in inputs]
@@ -95,12 +96,16 @@ def model_proto(
 def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
     """A graph as a model, checked by ONNX."""
     is_random = any(node.op_type.startswith("Random") for node in graph.node)
-    chosen = opset or (_RANDOM_OPSET if is_random else OPSET)
+    usual = _RANDOM_OPSET if is_random else OPSET
+    chosen = usual if opset is None else whole(opset, "export: opset")
+    newest = defs.onnx_opset_version()
+    if not OLDEST <= chosen <= newest:
+        raise ValueError(f"export: got opset {chosen}, want {OLDEST} to {newest}")
     for kind in sorted({node.op_type for node in graph.node if not node.domain}):
         if not defs.has(kind, chosen):
             raise NotImplementedError(
                 f"export: opset {chosen} has no {kind}; onnx {onnx.__version__} has opsets up to "
-                f"{defs.onnx_opset_version()}"
+                f"{newest}"
             )
     imports = [helper.make_opsetid("", chosen)]
     proto = helper.make_model(
@@ -110,7 +115,10 @@ def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
         producer_version=__version__,
         ir_version=helper.find_min_ir_version_for(imports),
     )
-    onnx.checker.check_model(proto, full_check=proto.ByteSize() < MOST_CHECKED)
+    try:
+        onnx.checker.check_model(proto, full_check=proto.ByteSize() < MOST_CHECKED)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise NotImplementedError(f"export: opset {chosen}: {error}") from error
     return proto
 
 

@@ -18,6 +18,9 @@ from .program import Meta, Program, Step
 from .table import WRITERS
 from .values import ELEMENTS, to_array
 
+#: The oldest opset that is written: earlier operators mean something else, or have fewer types.
+OLDEST = 20
+
 
 class Writer:
     """A graph that is being written. Values are numbers of the program; names those in the file."""
@@ -62,6 +65,10 @@ class Writer:
     def name(self, value: int) -> str:
         """A value's name; a constant is written when it is first asked for."""
         if value not in self.names:
+            if value in self.makers:
+                step = self.makers[value]
+                which = step.outputs.index(value)
+                raise NotImplementedError(f"export: {step.name}: its output {which} is not written")
             self.names[value] = self._leaf(self.program.leaves[value])
         return self.names[value]
 
@@ -188,8 +195,8 @@ class Writer:
             raise NotImplementedError(f"export: {step.name}: ONNX is not given this operation")
         made = writer(self, step)
         found = made if isinstance(made, tuple) else (made,)
+        self.makers.update(dict.fromkeys(step.outputs, step))
         for value, name in zip(step.outputs, found, strict=False):
-            self.makers[value] = step
             if name is not None:
                 self.names[value] = name
 

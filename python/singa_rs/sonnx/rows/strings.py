@@ -34,8 +34,8 @@ for _name, _since in _SINCE.items():
 
 @reads("RegexFullMatch", since=20, raw=True)
 def regex_full_match(x: Any, *, pattern: str | None = None) -> np.ndarray:
-    """Whether all of a string matches a pattern, in Python's syntax, which has that of re2 that ONNX
-    names; onnx's reference needs a package for it below 1.18."""
+    """Whether all of a string matches a pattern. Python's syntax has nearly all of re2's, which
+    ONNX names; onnx's reference before 1.18 needs a package for it."""
     if not is_text(x):
         raise _want_strings("RegexFullMatch", x)
     try:

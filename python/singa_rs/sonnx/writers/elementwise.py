@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from ..extents import Extent
 from ..names import BY_SIGN, COMPARISONS, OF_NUMBERS, OF_ONE, OF_TWO, by_engine
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
+from . import activations
+from .arithmetic import expm1, floor_divide, log1p, remainder, shifted, typed
 
 #: ONNX's names of the engine's functions of one tensor.
 _UNARY = {**by_engine(OF_ONE, BY_SIGN), "gelu": "Gelu"}
 #: Of two tensors.
 _BINARY = by_engine(OF_TWO, COMPARISONS, OF_NUMBERS)
 _LOGICAL = {"and", "or", "xor"}
+#: Functions that leave whole numbers as they are.
+_ROUNDING = {"ceil", "floor", "round", "rounde", "trunc"}
 
 
 @writes("unary")
@@ -23,17 +30,17 @@ def unary(w: Writer, step: Step) -> str:
     f, x = step.attrs["f"], w.name(step.inputs[0])
     if isinstance(f, dict):
         ((tag, params),) = f.items()
+        if tag not in _PARAMETRISED:
+            raise NotImplementedError(f"export: {tag}: ONNX has no such function")
         return _PARAMETRISED[tag](w, step, x, **params)
     dtype = w.meta(step.inputs[0]).dtype
+    if f in _ROUNDING and "float" not in dtype:
+        return w.node("Identity", [x])
     if f in _UNARY:
-        return w.node(_UNARY[f], [x])
+        return typed(w, _UNARY[f], [x], dtype)
     if f in _COMPOSED:
         return _COMPOSED[f](w, x, dtype)
     raise NotImplementedError(f"export: {f}: ONNX has no such function")
-
-
-def _log1p(w: Writer, x: str, dtype: str) -> str:
-    return w.node("Log", [w.node("Add", [x, w.constant(1, dtype)])])
 
 
 def _round(w: Writer, x: str, dtype: str) -> str:
@@ -44,8 +51,8 @@ def _round(w: Writer, x: str, dtype: str) -> str:
 
 _COMPOSED: dict[str, Any] = {
     "square": lambda w, x, dtype: w.node("Mul", [x, x]),
-    "expm1": lambda w, x, dtype: w.node("Sub", [w.node("Exp", [x]), w.constant(1, dtype)]),
-    "log1p": _log1p,
+    "expm1": expm1,
+    "log1p": log1p,
     "round": _round,
     "silu": lambda w, x, dtype: w.node("Mul", [x, w.node("Sigmoid", [x])]),
     "not": lambda w, x, dtype: w.node("Not", [_truth(w, x, dtype)]),
@@ -60,20 +67,23 @@ def _truth(w: Writer, x: str, dtype: str) -> str:
 
 
 def _clip(w: Writer, step: Step, x: str, min: Any, max: Any) -> str:
+    """`x` within bounds; one that is left out is infinite, which other runtimes forget."""
     dtype = w.meta(step.inputs[0]).dtype
-    bounds = ["" if one is None else number(w, one, dtype) for one in (min, max)]
-    return w.node("Clip", [x, *bounds])
+    given = (-math.inf if min is None else min), (math.inf if max is None else max)
+    return w.node("Clip", [x, *(number(w, _within(one, dtype), dtype) for one in given)])
 
 
-_PARAMETRISED: dict[str, Any] = {
-    "leakyrelu": lambda w, step, x, a: w.node("LeakyRelu", [x], alpha=a),
-    "elu": lambda w, step, x, alpha: w.node("Elu", [x], alpha=alpha),
-    "selu": lambda w, step, x, alpha, gamma: w.node("Selu", [x], alpha=alpha, gamma=gamma),
-    "hardsigmoid": lambda w, step, x, alpha, gamma: w.node(
-        "HardSigmoid", [x], alpha=alpha, beta=gamma
-    ),
-    "clip": _clip,
-}
+def _within(bound: Any, dtype: str) -> Any:
+    """A bound of integers as the nearest that their dtype has."""
+    if "float" in dtype or isinstance(bound, Extent):
+        return bound
+    info = np.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    value = float(bound) if isinstance(bound, str) else bound
+    return least if value < least else most if value > most else value
+
+
+_PARAMETRISED: dict[str, Any] = {**activations.BY_TAG, "clip": _clip}
 
 
 @writes("binary")
@@ -89,17 +99,13 @@ def _two(w: Writer, f: str, a: str, b: str, dtype: str) -> str:
     if f in _LOGICAL:
         a, b = _truth(w, a, dtype), _truth(w, b, dtype)
     if f in _BINARY:
-        return w.node(_BINARY[f], [a, b])
+        return typed(w, _BINARY[f], [a, b], dtype if f not in _LOGICAL else "bool")
     if f == "ne":
         return w.node("Not", [w.node("Equal", [a, b])])
     if f in ("left_shift", "right_shift"):
-        return w.node("BitShift", [a, b], direction=f.partition("_")[0].upper())
-    is_float = "float" in dtype
-    if f == "remainder" and not is_float:
-        return w.node("Mod", [a, b])
-    if f in ("floor_divide", "remainder") and is_float:
-        whole = w.node("Floor", [w.node("Div", [a, b])])
-        return whole if f != "remainder" else w.node("Sub", [a, w.node("Mul", [whole, b])])
+        return shifted(w, a, b, dtype, f == "left_shift")
+    if f in ("floor_divide", "remainder"):
+        return (remainder if f == "remainder" else floor_divide)(w, a, b, dtype)
     raise NotImplementedError(f"export: {f} of {dtype}: ONNX has no such function")
 
 
@@ -184,7 +190,5 @@ def scan(w: Writer, step: Step) -> str:
     a = step.attrs
     to, x = w.meta(step.outputs[0]).dtype, w.name(step.inputs[0])
     x = x if w.meta(step.inputs[0]).dtype == to else w.cast(x, to)
-    if a["f"] != "sum":
-        raise NotImplementedError(f"export: running {a['f']}: ONNX of this opset has no such one")
-    axis = w.constant(a["axis"], "int64")
-    return w.node("CumSum", [x, axis], exclusive=int(a["exclusive"]), reverse=int(a["reverse"]))
+    kind, axis = "CumSum" if a["f"] == "sum" else "CumProd", w.constant(a["axis"], "int64")
+    return w.node(kind, [x, axis], exclusive=int(a["exclusive"]), reverse=int(a["reverse"]))

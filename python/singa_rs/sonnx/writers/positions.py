@@ -14,7 +14,10 @@ from ..writing import Writer
 @writes("gather")
 def gather(w: Writer, step: Step) -> str:
     """Entries at indices along an axis."""
-    return w.node("Gather", [w.name(one) for one in step.inputs], axis=step.attrs["axis"])
+    x, places = (w.name(one) for one in step.inputs)
+    if w.meta(step.inputs[1]).dtype not in ("int32", "int64"):
+        places = w.cast(places, "int64")
+    return w.node("Gather", [x, places], axis=step.attrs["axis"])
 
 
 @writes("gather_elements")
@@ -40,9 +43,10 @@ def sort(w: Writer, step: Step) -> tuple[str, ...]:
     """Elements in order, and where they were."""
     a, (value,) = step.attrs, step.inputs
     count = w.shape(value)[a["axis"]] if a.get("count") is None else a["count"]
-    return w.node(
-        "TopK", [w.name(value), w.ints([count])], 2, axis=a["axis"], largest=int(a["descending"])
-    )
+    is_bool, x = w.meta(value).dtype == "bool", w.name(value)
+    given = [w.cast(x, "int32") if is_bool else x, w.ints([count])]
+    found, places = w.node("TopK", given, 2, axis=a["axis"], largest=int(a["descending"]))
+    return (w.cast(found, "bool") if is_bool else found), places
 
 
 @writes("random")

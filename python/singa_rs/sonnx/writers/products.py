@@ -7,12 +7,14 @@ from typing import Any
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
+from .arithmetic import typed
 
 
 @writes("matmul")
 def matmul(w: Writer, step: Step) -> str:
     """A product of matrices."""
-    return w.node("MatMul", [w.name(one) for one in step.inputs])
+    given = [w.name(one) for one in step.inputs]
+    return typed(w, "MatMul", given, w.meta(step.inputs[0]).dtype)
 
 
 def _window(attrs: dict[str, Any]) -> dict[str, Any]:
