@@ -116,7 +116,10 @@ LEFT_OUT: dict[str, str] = {
             "view_slice"
         ).split()
     },
-    **{f"Tensor.{name}": _MOVES for name in ("reset_like", "to_type", "to_device", "to_host")},
+    **{
+        f"Tensor.{name}": _MOVES
+        for name in ("reset_like", "to_type", "to_device", "to_host", "cuda")
+    },
 }
 
 #: Python's operators that tensors have; the other `__...__` names belong to protocols.

@@ -16,10 +16,11 @@ template <class P>
 void keep_statistics(int64 c, double mean, double var, double eps, P scale, P bias, Channel<P> means,
     Channel<P> vars, Channel<P> factors, Channel<P> terms) {
     double factor = (double)scale / sqrt(var + eps);
+    double lost = ((double)P(mean) - mean) * factor;
     means[c] = P(mean);
     vars[c] = P(var);
     factors[c] = P(factor);
-    terms[c] = P((double)bias + ((double)P(mean) - mean) * factor);
+    terms[c] = P((double)bias + (lost - lost == 0 ? lost : 0));
 }
 
 // The mean and the biased variance of each channel, and what applies them.
