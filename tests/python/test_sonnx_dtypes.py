@@ -102,3 +102,28 @@ def test_strings_that_match():
     assert got.dtype == bool
     with pytest.raises(ValueError, match=r"RegexFullMatch: got pattern '\('"):
         run("RegexFullMatch", x, pattern="(", opset=20)
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_elements_that_are_only_stored_are_chosen_where_a_graph_computes(kind):
+    """What is recorded and replayed makes one operation of the comparison and the choice."""
+    a, b = np.array([1, 5, 3], np.int32), np.array([2, 2, 3], np.int32)
+    x, y = np.array([1, 2, 3], kind), np.array([7, np.iinfo(kind).max, 9], kind)
+    nodes = [
+        helper.make_node("Less", ["a", "b"], ["c"]),
+        helper.make_node("Where", ["c", "x", "y"], ["z"]),
+    ]
+    net = sonnx.prepare(model(nodes, {"a": a, "b": b, "x": x, "y": y}, ["z"]))
+    for _ in range(3):
+        (z,) = net.run([a, b, x, y])
+        assert z.dtype == kind
+        np.testing.assert_array_equal(z, np.where(a < b, x, y))
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_one_hot_of_constants(kind):
+    nodes = [helper.make_node("OneHot", ["i", "n", "v"], ["y"])]
+    values = np.array([3, np.iinfo(kind).max], kind)
+    constants = {"i": np.array([0, 2]), "n": np.array(3), "v": values}
+    (y,) = sonnx.prepare(model(nodes, {}, ["y"], constants)).run([])
+    np.testing.assert_array_equal(y, np.where(np.eye(3)[[0, 2]] > 0, values[1], values[0]))

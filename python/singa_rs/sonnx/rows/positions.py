@@ -133,7 +133,7 @@ def one_hot(indices: Tensor, depth: Any, values: Tensor, *, axis: int = -1) -> T
     (classes,) = wholes(np.ravel(depth), "OneHot: depth")
     hit = autograd.onehot(axis, autograd.cast(indices, "int64"), classes, (False, True))
     off, on = autograd.split(values, 0, [1, 1])
-    return autograd.where(hit, on, off)
+    return in_int64(lambda a, b: autograd.where(hit, a, b), on, off)
 
 
 @reads("NonZero")
