@@ -127,8 +127,8 @@ test-models: build
 OLDEST = arrays assigning constant core_borrowed data dlpack functions index_values new_tensors \
 	precision storage tensor tensor_indexing tensor_writing value_conversion onnx_backend \
 	sonnx_arrays sonnx_calls sonnx_control sonnx_declared sonnx_dtypes sonnx_elementwise \
-	sonnx_export sonnx_export_dtypes sonnx_import sonnx_ml sonnx_networks sonnx_replayed \
-	sonnx_shapes sonnx_table sonnx_taped sonnx_types
+	sonnx_export sonnx_export_dtypes sonnx_export_functions sonnx_host_positions sonnx_import \
+	sonnx_ml sonnx_networks sonnx_replayed sonnx_shapes sonnx_table sonnx_taped sonnx_types
 
 $(OLDEST_VENV)/.ready: pyproject.toml Makefile
 	$(call make_venv,$(OLDEST_VENV))

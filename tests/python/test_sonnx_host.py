@@ -73,23 +73,21 @@ def test_what_the_reference_computes(op, xs, attrs):
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     given = [np.asarray(x) for x in xs]
     (want,) = ReferenceEvaluator(proto).run(None, dict(zip(names, given, strict=True)))
-    found = evaluated(op, given, attrs)
-    assert found is not None
+    (found,) = evaluated(op, given, attrs)
     assert (found.dtype, found.shape) == (np.asarray(want).dtype, np.shape(want))
     np.testing.assert_array_equal(found, want)
 
 
 def test_attributes_of_earlier_opsets():
-    np.testing.assert_array_equal(
-        evaluated("Slice", [WHOLE], {"axes": (2,), "starts": (1,), "ends": (3,)}), WHOLE[..., 1:3]
-    )
-    assert evaluated("Unsqueeze", [A], {"axes": (1,)}).shape == (5, 1)
-    assert evaluated("Squeeze", [A[None]], {"axes": (0,)}).shape == (5,)
-    assert evaluated("ReduceProd", [WHOLE], {"axes": (1,), "keepdims": 1}).shape == (2, 1, 4)
+    (part,) = evaluated("Slice", [WHOLE], {"axes": (2,), "starts": (1,), "ends": (3,)})
+    np.testing.assert_array_equal(part, WHOLE[..., 1:3])
+    assert evaluated("Unsqueeze", [A], {"axes": (1,)})[0].shape == (5, 1)
+    assert evaluated("Squeeze", [A[None]], {"axes": (0,)})[0].shape == (5,)
+    assert evaluated("ReduceProd", [WHOLE], {"axes": (1,), "keepdims": 1})[0].shape == (2, 1, 4)
 
 
 def test_a_start_before_the_first_element_of_a_slice_that_goes_backwards():
-    found = evaluated("Slice", [A, ints(-9), ints(-99), ints(0), ints(-1)], {})
+    (found,) = evaluated("Slice", [A, ints(-9), ints(-99), ints(0), ints(-1)], {})
     np.testing.assert_array_equal(found, A[:1])
 
 

@@ -71,7 +71,7 @@ def fold(node: Node, inputs: list[Value]) -> tuple[Value, ...]:
     that may not are taken for constants, which live as long as their graph."""
     given = [None if x is None else np.asarray(x) for x in inputs]
     made = None if node.row.domain else host.evaluated(node.proto.op_type, given, node.attrs)
-    found = _referred(node, given) if made is None else (made,)
+    found = _referred(node, given) if made is None else made
     return tuple(one if one.flags.writeable else one.copy() for one in found)
 
 

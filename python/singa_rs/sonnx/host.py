@@ -13,27 +13,35 @@ from typing import Any
 import numpy as np
 
 from .arrays import dtype_of
+from .host_positions import OF_POSITIONS
 
 #: Kinds of dtypes that are numbers of NumPy's own.
 _NUMBERS = "biuf"
+#: Operators that take strings, too.
+_OF_STRINGS = {"Unique"}
 
 
-def evaluated(kind: str, xs: Sequence[Any], attrs: Mapping[str, Any]) -> np.ndarray | None:
-    """The output of an operator for arrays, None for inputs that are left out; None if it is none
+def evaluated(
+    kind: str, xs: Sequence[Any], attrs: Mapping[str, Any]
+) -> tuple[np.ndarray, ...] | None:
+    """The outputs of an operator for arrays, None for inputs that are left out; None if it is none
     of those here, or its inputs are not such as it usually has.
 
     Raises:
         IndexError, ValueError: the inputs do not fit one another.
         ZeroDivisionError: whole numbers are divided by 0.
     """
-    if any(x is not None and x.dtype.kind not in _NUMBERS for x in xs):
+    is_other = any(x is not None and x.dtype.kind not in _NUMBERS for x in xs)
+    if is_other and kind not in _OF_STRINGS:
         return None
     if (of_alike := _OF_ALIKE.get(kind)) is not None:
         is_alike = len({x.dtype for x in xs}) == 1 and not attrs
-        return np.asarray(of_alike(*xs)) if is_alike else None
+        return (np.asarray(of_alike(*xs)),) if is_alike else None
     run = _OTHERS.get(kind)
     found = None if run is None else run(*xs, **attrs)
-    return None if found is None else np.asarray(found)
+    if found is None:
+        return None
+    return tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,6 +130,7 @@ def _unsqueeze(x: np.ndarray, axes: Any) -> np.ndarray:
 
 #: The others, by what they are called with.
 _OTHERS: dict[str, Callable[..., Any]] = {
+    **OF_POSITIONS,
     "Cast": _cast,
     "Concat": lambda *xs, axis: np.concatenate(xs, axis),
     "ConstantOfShape": _constant_of_shape,

@@ -63,10 +63,12 @@ def attention(w: Writer, step: Step) -> tuple[str | None, ...]:
         what = "lengths or positions" if rank == 4 else f"{rank} axes, want 4"
         raise NotImplementedError(f"export: attention with {what}")
     q, k = (w.shape(one) for one in step.inputs[:2])
-    given = [w.name(one) for one in step.inputs[:3]]
+    given, scale = [w.name(one) for one in step.inputs[:3]], a["scale"]
+    if w.meta(step.inputs[0]).dtype == "float64" and scale is not None:  # attributes are float32
+        given[0], scale = w.node("Mul", [given[0], w.constant(scale, "float64")]), 1.0
     if a["mask"]:
         given.append(_whole_mask(w, step.inputs[3], (q[2], k[2])))
-    made = w.node("Attention", given, is_causal=int(a["causal"]), scale=a["scale"])
+    made = w.node("Attention", given, is_causal=int(a["causal"]), scale=scale)
     return (made, None)
 
 

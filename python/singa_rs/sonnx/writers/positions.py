@@ -20,6 +20,22 @@ def gather(w: Writer, step: Step) -> str:
     return w.node("Gather", [x, places], axis=step.attrs["axis"])
 
 
+@writes("gather_grad")
+def scatter_add(w: Writer, step: Step) -> str:
+    """Sums of slices at indices along an axis, zeros elsewhere."""
+    axis, (value, indices) = step.attrs["axis"], step.inputs
+    shape, kept = w.shape(step.outputs[0]), len(w.shape(indices))
+    rest = [*shape[:axis], *shape[axis + 1 :]]
+    zeros = w.constant(np.zeros((1,) * len(shape)), w.meta(value).dtype)
+    zeros = w.node("Expand", [zeros, w.ints([shape[axis], *rest])])
+    places = w.node("Unsqueeze", [w.name(indices), w.constant([-1], "int64")])
+    front = [*range(axis, axis + kept), *range(axis), *range(axis + kept, len(rest) + kept)]
+    updates = w.name(value) if not axis else w.node("Transpose", [w.name(value)], perm=front)
+    made = w.node("ScatterND", [zeros, places, updates], reduction="add")
+    back = [*range(1, axis + 1), 0, *range(axis + 1, len(shape))]
+    return w.node("Transpose", [made], perm=back) if axis else made
+
+
 @writes("gather_elements")
 def gather_elements(w: Writer, step: Step) -> str:
     """Elements at indices of each row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..program import Step
@@ -58,28 +59,29 @@ def conv_transpose(w: Writer, step: Step) -> str:
 @writes("max_pool")
 def max_pool(w: Writer, step: Step) -> tuple[str | None, ...]:
     """The greatest element of each window; where it is, is not written."""
-    made = w.node(
-        "MaxPool",
-        [w.name(step.inputs[0])],
-        kernel_shape=step.attrs["kernel"],
-        **_window(step.attrs),
-    )
-    return (made, None)
+    x, dtype = w.name(step.inputs[0]), w.meta(step.inputs[0]).dtype
+    x = w.cast(x, "float64") if dtype == "int32" else x  # which ONNX does not take
+    made = w.node("MaxPool", [x], kernel_shape=step.attrs["kernel"], **_window(step.attrs))
+    return (w.cast(made, dtype) if dtype == "int32" else made, None)
 
 
 @writes("avg_pool")
 def avg_pool(w: Writer, step: Step) -> str:
     """The mean of each window."""
-    a = step.attrs
-    if a.get("divisor") is not None:
-        raise NotImplementedError("export: average pooling with a divisor of its own")
-    return w.node(
+    a, divisor = step.attrs, step.attrs.get("divisor")
+    if divisor is not None and a.get("ceil_mode"):
+        raise NotImplementedError("export: average pooling with ceil_mode and a divisor of its own")
+    made = w.node(
         "AveragePool",
         [w.name(step.inputs[0])],
         kernel_shape=a["kernel"],
-        count_include_pad=int(a["count_include_pad"]),
+        count_include_pad=int(a["count_include_pad"] or divisor is not None),
         **_window(a),
     )
+    if divisor is None:
+        return made
+    share = math.prod(a["kernel"]) / divisor
+    return w.node("Mul", [made, w.constant(share, w.meta(step.inputs[0]).dtype)])
 
 
 @writes("softmax_cross_entropy")
