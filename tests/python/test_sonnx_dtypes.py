@@ -127,3 +127,33 @@ def test_one_hot_of_constants(kind):
     constants = {"i": np.array([0, 2]), "n": np.array(3), "v": values}
     (y,) = sonnx.prepare(model(nodes, {}, ["y"], constants)).run([])
     np.testing.assert_array_equal(y, np.where(np.eye(3)[[0, 2]] > 0, values[1], values[0]))
+
+
+@pytest.mark.parametrize(("opset", "kind"), [(7, "float32"), (9, "float32"), (10, "bool")])
+def test_what_dropout_keeps(opset, kind):
+    x = real(3, 4)
+    y, kept = run("Dropout", x, outputs=2, opset=opset, ratio=0.3)
+    np.testing.assert_array_equal(y, x)
+    assert kept.dtype == kind and kept.all()
+
+
+@pytest.mark.parametrize(("stash", "kind"), [(1, "float32"), (16, "bfloat16")])
+@pytest.mark.parametrize("of", ["float64", "float32", "float16"])
+def test_statistics_of_rows_have_the_type_that_is_asked_for(of, stash, kind):
+    x = real(3, 8).astype(of)
+    y, mean, inverse = run("LayerNormalization", x, x[0], outputs=3, stash_type=stash)
+    assert (y.dtype, mean.dtype.name, inverse.dtype.name) == (of, kind, kind)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(mean.astype(float)[:, 0], wide.mean(1), atol=5e-3)
+    np.testing.assert_allclose(inverse.astype(float)[:, 0], wide.std(1) ** -1, rtol=1e-2)
+
+
+def test_weights_keep_their_dtype_when_the_rate_has_another():
+    rate, count = np.array(0.1), np.array(0)
+    x, g, h = (real(3, seed=i) for i in range(3))
+    options = {"domain": "ai.onnx.preview.training", "epsilon": 1e-3}
+    made = run("Adagrad", rate, count, x, g, h * h, outputs=2, **options)
+    want = run("Adagrad", rate.astype(np.float32), count, x, g, h * h, outputs=2, **options)
+    for a, b in zip(made, want, strict=True):
+        assert a.dtype == np.float32
+        np.testing.assert_array_equal(a, b)

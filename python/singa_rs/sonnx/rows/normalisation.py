@@ -12,7 +12,7 @@ from ...tensor import Tensor, float32
 from ...tensor.numbers import real
 from ..running import Frame
 from ..table import reads
-from ..values import to_tensor
+from ..values import dtype_name, to_tensor
 from .arranging import axis_of
 
 # ---- batches -------------------------------------------------------------------------------------
@@ -127,14 +127,15 @@ def layer_normalization(
     epsilon: float = 1e-5, stash_type: int = 1, outputs: int,
 ) -> Any:  # fmt: skip
     """Rows of mean 0 and variance 1, then scaled and shifted; their means and the inverses of their
-    deviations, if these are wanted."""
+    deviations in the element type `stash_type`, if these are wanted."""
     first = axis_of(axis, x.rank, "LayerNormalization")
     over = x.shape[first:]
     y = autograd.layer_norm(x, _spread(scale, over), _spread(bias, over), first, epsilon)
     if outputs == 1:
         return y
     _, means, variances = _moments(x, range(first, x.rank))
-    return y, means, (variances + epsilon) ** -0.5
+    stashed = (means, (variances + epsilon) ** -0.5)
+    return y, *(autograd.cast(one, dtype_name(stash_type)) for one in stashed)
 
 
 @reads("RMSNormalization", since=23)
@@ -152,10 +153,20 @@ def rms_normalization(
 # ---- dropout -------------------------------------------------------------------------------------
 
 
-@reads("Dropout", host="ratio training_mode")
+@reads("Dropout")
+def dropout_with_mask(
+    x: Tensor, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Any = (), outputs: int,
+    frame: Frame,
+) -> Any:  # fmt: skip
+    """The same, with which elements were kept in the dtype of `x`."""
+    y, *kept = dropout(x, ratio, outputs=outputs, frame=frame)
+    return y, *(autograd.cast(one, x.dtype) for one in kept)
+
+
+@reads("Dropout", since=10, host="ratio training_mode")
 def dropout(
     x: Tensor, ratio: Any = 0.5, training_mode: Any = None, *, seed: int | None = None,
-    is_test: int = 0, consumed_inputs: Any = (), outputs: int, frame: Frame,
+    outputs: int, frame: Frame,
 ) -> Any:  # fmt: skip
     """Elements dropped in this package's training, or if the graph asks for it; `ratio` is an
     attribute below opset 12. With which elements were kept, if that is wanted."""

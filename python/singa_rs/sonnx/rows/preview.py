@@ -27,7 +27,7 @@ def _grouped(states: int, step: Step) -> Callable[..., tuple[Tensor, ...]]:
         n, rest = divmod(len(xs), 2 + states)
         if rest:
             raise ValueError(f"got {len(xs)} tensors, want groups of {2 + states}")
-        made = [step(rate, count, *xs[i::n], **attributes) for i in range(n)]
+        made = [step(cast(rate, xs[i].dtype), count, *xs[i::n], **attributes) for i in range(n)]
         return tuple(value for group in zip(*made, strict=True) for value in group)
 
     return run
