@@ -127,6 +127,8 @@ def _is_constant(node: Node) -> bool:
 
 def _fixed(node: Node) -> np.ndarray:
     """The value of a constant, which nobody writes."""
+    if node.fault:
+        raise ValueError(f"{node.label}: {node.fault}")
     value = node.row.run(**node.attrs)
     value.setflags(write=False)
     return value

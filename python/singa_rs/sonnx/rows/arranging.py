@@ -49,8 +49,13 @@ def split(
     """Parts along an axis: of these sizes (an attribute below opset 13), or equal ones."""
     extent = x.shape[axis_of(axis, x.rank, "Split")]
     if split is not None:
-        return autograd.split(x, axis, wholes(split, "Split: split"))
-    count = num_outputs or outputs
+        sizes = wholes(split, "Split: split")
+        if len(sizes) != outputs:
+            raise ValueError(f"Split: got sizes {sizes} for {outputs} outputs, want as many")
+        return autograd.split(x, axis, sizes)
+    count = outputs if num_outputs is None else num_outputs
+    if count != outputs:
+        raise ValueError(f"Split: got num_outputs {count} for {outputs} outputs, want as many")
     size = -(-extent // count)
     return autograd.split(x, axis, [max(0, min(size, extent - i * size)) for i in range(count)])
 
@@ -95,6 +100,8 @@ def center_crop_pad(x: Tensor, shape: Any, *, axes: Sequence[int] | None = None)
 
 # ---- padding -------------------------------------------------------------------------------------
 
+_PAD_MODES = ("constant", "reflect", "edge", "wrap")
+
 
 def padded(x: Tensor, pads: Sequence[int], mode: str = "constant", value: Any = 0) -> Tensor:
     """Wider; negative pads cut elements off first."""
@@ -131,6 +138,8 @@ def pad(
     paddings: Any = None,
 ) -> Tensor:
     """Wider, or narrower where pads are negative; attributes below opset 11."""
+    if mode not in _PAD_MODES:
+        raise ValueError(f"Pad: got mode {mode!r}, want one of {', '.join(_PAD_MODES)}")
     given = pads if paddings is None else paddings
     wide = _all_axes(wholes(given, "Pad: pads"), axes, x.rank)
     fill = value if constant_value is None else np.reshape(constant_value, ())[()]

@@ -26,6 +26,16 @@ def padding_of(auto_pad: str, pads: Ints) -> Any:
     return auto_pad if auto_pad != "NOTSET" else (pads or 0)
 
 
+def check_windows(op: str, x: Tensor, pads: Ints, **each: Ints) -> None:
+    """Raises a ShapeError unless attributes have a number for each spatial axis, pads two."""
+    axes = x.rank - 2
+    for name, numbers, want in (("pads", pads, 2 * axes), *((k, v, axes) for k, v in each.items())):
+        if numbers and len(numbers) != want:
+            raise ShapeError(
+                f"{op}: got {name} {tuple(numbers)} for {x.shape}, want {want} numbers"
+            )
+
+
 def _check_kernel(op: str, kernel: Ints, weight: Tensor) -> None:
     if kernel and tuple(kernel) != weight.shape[2:]:
         got = f"kernel_shape {tuple(kernel)} and a weight {weight.shape}"
@@ -40,6 +50,7 @@ def conv(
 ) -> Tensor:  # fmt: skip
     """A convolution over one to three spatial axes."""
     _check_kernel("Conv", kernel_shape, w)
+    check_windows("Conv", x, pads, strides=strides, dilations=dilations)
     padding = padding_of(auto_pad, pads)
     return autograd.conv(x, w, b, strides or 1, padding, dilations or 1, group)
 
@@ -52,6 +63,7 @@ def conv_transpose(
 ) -> Tensor:  # fmt: skip
     """The transpose of a convolution; `output_shape` decides the padding if it is given."""
     _check_kernel("ConvTranspose", kernel_shape, w)
+    check_windows("ConvTranspose", x, pads, strides=strides, dilations=dilations)
     axes = x.rank - 2
     stride, gaps = tuple(strides or (1,) * axes), tuple(dilations or (1,) * axes)
     padding, more = padding_of(auto_pad, pads), tuple(output_padding or (0,) * axes)

@@ -15,9 +15,13 @@ from ...tensor.numbers import wholes
 from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
-from .convolution import Ints, padding_of
+from .convolution import Ints, check_windows, padding_of
 
 # ---- windows -------------------------------------------------------------------------------------
+
+
+def _check(op: str, x: Tensor, kernel: Ints, pads: Ints, strides: Ints, gaps: Ints) -> None:
+    check_windows(op, x, pads, kernel_shape=kernel, strides=strides, dilations=gaps)
 
 
 @reads("AveragePool")
@@ -26,6 +30,7 @@ def average_pool(
     count_include_pad: int = 0, dilations: Ints = None, pads: Ints = None, strides: Ints = None,
 ) -> Tensor:  # fmt: skip
     """The means of windows."""
+    _check("AveragePool", x, kernel_shape, pads, strides, dilations)
     return autograd.avg_pool(
         x, kernel_shape, strides or 1, padding_of(auto_pad, pads), bool(ceil_mode),
         bool(count_include_pad), dilation=dilations or 1,
@@ -38,6 +43,7 @@ def lp_pool(
     dilations: Ints = None, p: float = 2, pads: Ints = None, strides: Ints = None,
 ) -> Tensor:  # fmt: skip
     """The norms of windows."""
+    _check("LpPool", x, kernel_shape, pads, strides, dilations)
     return autograd.lp_pool(
         x, p, kernel_shape, strides or 1, padding_of(auto_pad, pads), bool(ceil_mode),
         dilations or 1,
@@ -51,6 +57,7 @@ def max_pool(
     outputs: int, frame: Frame,
 ) -> Any:  # fmt: skip
     """The maxima of windows and, if they are wanted, where they stand in the whole tensor."""
+    _check("MaxPool", x, kernel_shape, pads, strides, dilations)
     geometry = (kernel_shape, strides or 1, padding_of(auto_pad, pads), dilations or 1)
     if outputs == 1:
         return autograd.max_pool(x, *geometry, bool(ceil_mode))
