@@ -41,15 +41,20 @@ impl Op {
     }
 }
 
-/// The engine that runs an operation on these tensors; one of none runs on `device`.
+/// The engine that runs an operation on these tensors; one of none runs on `device`, or on that of
+/// the step that is being recorded.
 fn engine_of(
     kind: &Kind,
     views: &[View],
     device: Option<&Device>,
 ) -> crate::Result<&'static Engine> {
     let first = views.first().map(|view| &**view.block.device());
-    let device = first.or(device).unwrap_or(kernels::host());
-    engine::of(device).map_err(|error| error.in_op(kind.family().name()))
+    let recorded = || record::device().unwrap_or_else(|| kernels::host().clone());
+    let found = match first.or(device) {
+        Some(device) => engine::of(device),
+        None => engine::of(&recorded()),
+    };
+    found.map_err(|error| error.in_op(kind.family().name()))
 }
 
 /// Runs without releasing the GIL where the work is short and need not wait: releasing and retaking

@@ -1,14 +1,10 @@
 """Makes tensors of any dtype and layout from NumPy arrays, reads them back, compares."""
 
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from cases.base import Case, Shape
-from singa_rs import _core, autograd, device, tensor
-
-#: The device that operations are tested on: by default the CPU.
-DEVICE = device.create_cuda_gpu() if "SINGA_RS_DEVICE" in os.environ else _core.cpu()
+from cases.base import DEVICE, Case, Shape
+from singa_rs import _core, autograd, tensor
 
 # Tolerances by dtype: the relative error, and the absolute error of results near 1.
 TOLERANCE = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}

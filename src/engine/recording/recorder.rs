@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::block::Block;
+use crate::device::Device;
 use crate::engine::recording::Recording;
 use crate::engine::recording::initial::Initial;
 use crate::engine::rng::Seeded;
@@ -56,6 +57,11 @@ struct Lines {
 /// What happens to the operations that this thread submits.
 pub fn mode() -> Mode {
     MODE.get()
+}
+
+/// The device of the step that this thread records.
+pub fn device() -> Option<Arc<Device>> {
+    with(|recorder| recorder.recording.device().clone())
 }
 
 /// Starts recording on this thread.
@@ -160,7 +166,7 @@ pub fn check_read(op: &'static str, view: &View) -> Result<()> {
 }
 
 /// A new tensor, which while recording is a placeholder for what a run will compute.
-pub fn fresh(device: &Arc<crate::device::Device>, meta: &Arc<Meta>) -> View {
+pub fn fresh(device: &Arc<Device>, meta: &Arc<Meta>) -> View {
     if mode() != Mode::Record {
         return View::of(device, meta);
     }

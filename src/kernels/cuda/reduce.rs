@@ -30,7 +30,7 @@ pub fn program(op: &Reduce, io: &[&Meta]) -> Result<Program> {
 /// The template that folds values of this dtype.
 fn fold(f: ReduceFn, dtype: DType) -> String {
     let wide = computed(dtype);
-    let total = if dtype.is_float() { wide } else { "int64" };
+    let total = if dtype.is_float() { "double" } else { "int64" };
     match f {
         ReduceFn::Sum => format!("Adding<{wide}, {total}>"),
         ReduceFn::Mean => format!("Averaging<{wide}, {total}>"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from singa_rs import _core
+from singa_rs import _core, device
+
+#: The device that operations are tested on: by default the CPU.
+DEVICE = device.create_cuda_gpu() if "SINGA_RS_DEVICE" in os.environ else _core.cpu()
 
 WIDE = ("float64", "float32")
 FLOATS = (*WIDE, "float16", "bfloat16")
@@ -95,7 +99,9 @@ class Case:
     @cached_property
     def op(self) -> _core.Op:
         """The operation, prepared."""
-        return _core.Op(self.family, **self.attrs)
+        if self.args:
+            return _core.Op(self.family, **self.attrs)
+        return _core.Op(self.family, device=DEVICE, **self.attrs)
 
     @property
     def name(self) -> str:

@@ -63,7 +63,7 @@ def affine(x, scale):
 
 def training_function(x, scale, bias):
     """The public function in training; the running averages are ignored."""
-    running = (tensor.zeros(scale.shape), tensor.ones(scale.shape))
+    running = (tensor.zeros_like(scale), tensor.ones_like(scale))
     running = (autograd.cast(t, x.dtype) for t in running)
     return autograd.batchnorm_2d(autograd.BatchNormHandle(0.1, eps=EPS), x, scale, bias, *running)
 

@@ -3,23 +3,29 @@
 template <class T> struct Total { T value; };
 template <class T> struct Extreme { T value; int64 place; bool is_any; };
 
-// In: the type that is computed in; `Acc` the accumulator, made of bits alone.
+// What a sum of T becomes: floats are added up as doubles.
+template <class T, class Sum> auto total_of(Sum sum) {
+    if constexpr (is_float<T>) return T(sum);
+    else return sum;
+}
+
+// T: the type that is computed in; `Acc` the accumulator, made of bits alone.
 template <class T, class Sum> struct Adding {
     typedef Total<Sum> Acc;
     static Acc none() { return {Sum(0)}; }
     static Acc take(Acc a, T x, int64) { return {plus(a.value, Sum(x))}; }
     static Acc join(Acc a, Acc b) { return {plus(a.value, b.value)}; }
-    static Sum result(Acc a, int64) { return a.value; }
+    static auto result(Acc a, int64) { return total_of<T>(a.value); }
 };
 template <class T, class Sum> struct Averaging : Adding<T, Sum> {
-    static Sum result(Total<Sum> a, int64 count) { return a.value / Sum(count); }
+    static auto result(Total<Sum> a, int64 count) { return total_of<T>(a.value / Sum(count)); }
 };
 template <class T, class Sum> struct Multiplying {
     typedef Total<Sum> Acc;
     static Acc none() { return {Sum(1)}; }
     static Acc take(Acc a, T x, int64) { return {times(a.value, Sum(x))}; }
     static Acc join(Acc a, Acc b) { return {times(a.value, b.value)}; }
-    static Sum result(Acc a, int64) { return a.value; }
+    static auto result(Acc a, int64) { return total_of<T>(a.value); }
 };
 template <class T, bool ALL> struct Holding {
     typedef Total<bool> Acc;
