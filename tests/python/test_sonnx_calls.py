@@ -37,7 +37,12 @@ WINDOW = {"kernel_shape": [2, 2]}
         ("Conv", [IMAGE, FILTER], {"strides": [1]}, "Conv: got strides .1,. for .2, 3, 4, 4."),
         ("Conv", [IMAGE, FILTER], {"pads": [1, 1]}, "Conv: got pads .1, 1. .*, want 4 numbers"),
         ("Conv", [IMAGE, FILTER], {"dilations": [1] * 3}, "Conv: got dilations"),
-        ("ConvTranspose", [IMAGE, real(3, 1, 2, 2)], {"strides": [2]}, "Transpose: got strides"),
+        (
+            "ConvTranspose",
+            [IMAGE, real(3, 1, 2, 2)],
+            {"strides": [2]},
+            "ConvTranspose: got strides",
+        ),
         ("MaxPool", [IMAGE], {"kernel_shape": [2]}, "MaxPool: got kernel_shape .2,. for"),
         ("AveragePool", [IMAGE], {**WINDOW, "pads": [1]}, "AveragePool: got pads"),
         ("LpPool", [IMAGE], {**WINDOW, "strides": [1]}, "LpPool: got strides"),

@@ -56,14 +56,14 @@ void batch_factor(Channel<const P> scale, Channel<const P> var, Channel<P> facto
 
 template <class P> P normalized(P x, P mean, P factor, P term) { return (x - mean) * factor + term; }
 
-// What of dy passes: all of it, or where the rectified result was positive.
+// What of dy passes: all of it, or where the rectified result was positive or NaN.
 template <class P> struct All {
     P operator()(P dy, P, int64) const { return dy; }
 };
 template <class P> struct Rectified {
     Channel<const P> mean, factor, term;
     P operator()(P dy, P x, int64 c) const {
-        return normalized<P>(x, mean[c], factor[c], term[c]) > 0 ? dy : P(0);
+        return normalized<P>(x, mean[c], factor[c], term[c]) <= 0 ? P(0) : dy;
     }
 };
 
