@@ -112,6 +112,18 @@ def test_gradients_flow_through_a_move(gpu):
     np.testing.assert_array_equal(found.to_numpy(), [3, 3])
 
 
+@pytest.mark.parametrize("where", ["cpu", "gpu"])
+def test_gradients_flow_through_a_copy_on_the_cpu(where, gpu):
+    x = tensor.from_numpy(np.ones(2, np.float32), gpu if where == "gpu" else None)
+    x.requires_grad = x.stores_grad = True
+    with autograd._training_scope(True):
+        y = tensor.to_host(x)
+        (found,) = autograd.gradients(autograd.reduce_sum(y * 3.0, None, 0), xs=[x])
+    assert y.device == device.get_default_device()
+    assert not y.shares_block(x)
+    np.testing.assert_array_equal(found.to_numpy(), [3, 3])
+
+
 def test_tensors_move(gpu):
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     x = tensor.from_numpy(array)

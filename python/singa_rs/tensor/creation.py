@@ -104,8 +104,8 @@ def moved(t: Tensor, device: Device) -> Tensor:
 
 
 def to_host(t: Tensor) -> Tensor:
-    """A copy of `t` on the CPU."""
-    return moved(t, _core.cpu())
+    """A copy of `t` on the CPU, through which gradients flow."""
+    return t.clone() if t.device == _core.cpu() else t.cpu()
 
 
 def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
