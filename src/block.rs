@@ -2,6 +2,7 @@
 
 mod storage;
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -299,23 +300,20 @@ impl Block {
     /// As [`Block::to_touch`]; [`Error::OutOfMemory`] for the copy.
     pub fn save(&self) -> Result<Vec<u8>> {
         let mut saved = Vec::new();
-        self.save_to(&mut saved)?;
+        self.save_to(0..self.bytes, &mut saved)?;
         Ok(saved)
     }
 
-    /// Copies the bytes into a buffer that takes their length; the caller holds the device's turn.
+    /// Copies bytes into a buffer that takes their length; the caller holds the device's turn.
     ///
     /// # Errors
     /// As [`Block::save`].
-    #[allow(unsafe_code)]
-    pub fn save_to(&self, saved: &mut Vec<u8>) -> Result<()> {
-        let refusal = |_| self.device.pool().out_of_memory("save", self.bytes);
+    pub fn save_to(&self, range: Range<usize>, saved: &mut Vec<u8>) -> Result<()> {
+        let refusal = |_| self.device.pool().out_of_memory("save", range.len());
         saved.clear();
-        saved.try_reserve_exact(self.bytes).map_err(refusal)?;
-        let start = self.to_touch()?;
-        saved.resize(self.bytes, 0);
-        // SAFETY: the block has memory of this size, which nobody writes meanwhile.
-        unsafe { self.device.pool().backend().download(start, saved) }
+        saved.try_reserve_exact(range.len()).map_err(refusal)?;
+        saved.resize(range.len(), 0);
+        self.read_at(range.start, saved)
     }
 
     /// Copies the bytes from `start` on to the host; the caller holds the device's turn.

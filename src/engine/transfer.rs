@@ -39,10 +39,7 @@ impl Engine {
             dense = then(Copy.into(), dense)?;
         }
         let mut bytes = Vec::new();
-        let refusal = |_| self.device().pool().out_of_memory("copy", dense.meta.bytes());
-        bytes.try_reserve_exact(dense.meta.bytes()).map_err(refusal)?;
-        bytes.resize(dense.meta.bytes(), 0);
-        dense.block.read_at(dense.byte_range().start, &mut bytes)?;
+        dense.block.save_to(dense.byte_range(), &mut bytes)?;
         Ok(bytes)
     }
 

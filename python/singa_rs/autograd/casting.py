@@ -63,7 +63,8 @@ def convert(x: Tensor, to: Any) -> Tensor:
 def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:
     """The tensors (or arrays) in the dtype that arithmetic on all of them computes in."""
     dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
-    made = tuple(as_operand(x, dtypes, device_of(xs)) for x in xs)
+    to = device_of(xs)
+    made = tuple(as_operand(x, dtypes, to) for x in xs)
     if not made:
         return made
     want = made[0].dtype

@@ -15,6 +15,7 @@ from ..layer.check import mapping
 from ..layer.collect import staged
 from ..record import making_state, note_change
 from ..tensor import Tensor
+from ..tensor.creation import moved
 from . import names
 from .moments import Moments, restoring
 from .schedule import Constant, DecayScheduler, number
@@ -319,14 +320,14 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
 
 def _on(held: Tensor, to: device.Device) -> Tensor:
     """What an optimizer holds, on a device."""
-    made = Tensor(held.shape, to, held.dtype, requires_grad=False)
-    made.copy_from(held)
+    made = moved(held, to)
+    made.requires_grad = False
     made.set_account("states")
     return made
 
 
 def _scalar(dtype: Any, to: device.Device | None = None) -> Tensor:
     with making_state():
-        made = Tensor((1,), to or device.get_default_device(), dtype, requires_grad=False)
+        made = Tensor((1,), to, dtype, requires_grad=False)
     made.set_account("states")
     return made

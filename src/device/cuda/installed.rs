@@ -107,10 +107,6 @@ impl Installed {
             Ok(Function(function.expose_provenance()))
         }
     }
-
-    fn properties_of_memory(&self) -> sys::CUmemAllocationProp {
-        located(self.ordinal)
-    }
 }
 
 impl Driver for Installed {
@@ -212,7 +208,7 @@ impl Driver for Installed {
         if self.enter().is_err() {
             return false;
         }
-        let (at, bytes, of_memory) = (of(granule), self.granule, self.properties_of_memory());
+        let (at, bytes, of_memory) = (of(granule), self.granule, located(self.ordinal));
         let mut memory = 0;
         // SAFETY: guaranteed by the caller; the memory lives as long as it is mapped.
         unsafe {

@@ -38,7 +38,7 @@ impl<'a> Saved<'a> {
             heap::release();
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
-        update.block.save_to(&mut bytes)?;
+        update.block.save_to(0..update.block.bytes(), &mut bytes)?;
         self.blocks.push((update, bytes));
         Ok(())
     }

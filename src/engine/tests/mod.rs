@@ -223,3 +223,13 @@ fn the_address_of_a_block_is_one_for_all_threads() {
     assert_eq!(values::<f32>(&view), [0.0; 1000]);
     assert_eq!(engine.device().ledger().in_use(), 4096);
 }
+
+/// An engine of another device than the host's names an operation whose result is not finite.
+fn finds_what_is_not_finite(engine: &Engine) {
+    let x = tensor(engine, &[2], &[1f32, 0.0]);
+    let before = crate::kernels::check_finite(true);
+    let done = run(engine, binary("div"), &[&x, &x]);
+    crate::kernels::check_finite(before);
+    let Err(crate::error::Error::NotFinite { report, .. }) = done else { panic!("{done:?}") };
+    assert_eq!((report.outputs[0].nans, report.inputs[0].greatest), (1, 1.0));
+}

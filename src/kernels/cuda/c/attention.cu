@@ -1,9 +1,6 @@
 // Attention and its gradient: one block a query, or one a key. Scores are computed in T, anew for
 // each pass, and never stored.
 
-template <class T> T sum_of(T a, T b) { return a + b; }
-template <class T> T most_of(T a, T b) { return larger(a, b); }
-
 // The steps of a tensor from head to head, from row to row and along a row.
 struct Side { int64 head, row, element; };
 
@@ -101,12 +98,12 @@ void attention(const S *q, const S *k, const S *v, S *y, L *lse, const Batch &ba
             most = larger(score, most);
             seen = 1;
         }
-        most = combined(most, most_of<T>);
-        seen = combined(seen, most_of<int>);
+        most = combined(most, greater<T>);
+        seen = combined(seen, greater<int>);
         for (int64 s = threadIdx.x; s < limit; s += threads) {
             if (head.sees(i, s, limit, score)) sum += exp(score - most);
         }
-        sum = combined(sum, sum_of<T>);
+        sum = combined(sum, added<T>);
         if (threadIdx.x == 0) {
             lse[at[4] + h * ls.head + i * ls.row] = seen ? L(most + log(sum)) : L(1) / L(0);
         }

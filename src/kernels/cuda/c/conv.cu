@@ -51,8 +51,6 @@ void conv_grad_input(const S *grad, const S *weights, S *out, Images dy, Images 
     }
 }
 
-template <class T> T plus_of(T a, T b) { return a + b; }
-
 template <class T, class S>
 void conv_grad_weight(const S *grad, const S *in, S *out, Images dy, Images x, Images dw, Window window,
     Groups groups) {
@@ -71,7 +69,7 @@ void conv_grad_weight(const S *grad, const S *in, S *out, Images dy, Images x, I
             if (!window.seen(place, k, x, at)) continue;
             own += T(load(grad[dy.offset(place)])) * T(load(in[x.offset(at)]));
         }
-        T sum = combined(own, plus_of<T>);
+        T sum = combined(own, added<T>);
         if (threadIdx.x == 0) store(out[dw.offset(of)], sum);
     }
 }

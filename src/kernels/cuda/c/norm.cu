@@ -1,8 +1,6 @@
 // Batch normalisation: one block a channel for sums, one thread an element to apply them. P is the
 // type of parameters, in which elements are computed; sums are of doubles.
 
-inline double total(double a, double b) { return a + b; }
-
 // Tensors with one element a channel, and the steps between them.
 template <class P> struct Channel {
     P *first;
@@ -32,13 +30,13 @@ void batch_statistics(const S *x, Channel<const P> scale, Channel<const P> bias,
         const S *own = x + c * step;
         double sum = 0;
         for (int64 i = threadIdx.x; i < count; i += blockDim.x) sum += load(own[rest.at(i)]);
-        double middle = combined(sum, total) / count;
+        double middle = combined(sum, added<double>) / count;
         double squares = 0;
         for (int64 i = threadIdx.x; i < count; i += blockDim.x) {
             double d = load(own[rest.at(i)]) - middle;
             squares += d * d;
         }
-        double spread = combined(squares, total) / count;
+        double spread = combined(squares, added<double>) / count;
         if (threadIdx.x == 0) {
             keep_statistics(c, middle, spread, eps, (P)scale[c], (P)bias[c], mean, var, factor, term);
         }
@@ -83,8 +81,8 @@ void batch_gradient(const S *grad, const S *in, Channel<const P> scale, Channel<
             sum += dy;
             product += dy * ((double)x - middle);
         }
-        sum = combined(sum, total);
-        product = combined(product, total) * inverse;
+        sum = combined(sum, added<double>);
+        product = combined(product, added<double>) * inverse;
         if (threadIdx.x == 0) {
             dbias[c] = P(sum);
             dscale[c] = P(product);

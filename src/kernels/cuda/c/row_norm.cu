@@ -1,8 +1,6 @@
 // Layer and root mean square normalisation of the rows of a matrix, one block a row; gradients of
 // scale and bias one thread a column. P is the type of statistics, in which elements are computed.
 
-inline double total(double a, double b) { return a + b; }
-
 struct Matrix { int64 down, across; };
 
 // Both statistics of rows, and the steps between them; the mean of a root mean square is 0.
@@ -22,14 +20,14 @@ void normalize_rows(const S *in, const S *scale, const S *bias, S *out, Rows<P> 
         if (CENTRED) {
             double sum = 0;
             for (int64 i = threadIdx.x; i < length; i += blockDim.x) sum += load(own[i * x.across]);
-            middle = combined(sum, total) / length;
+            middle = combined(sum, added<double>) / length;
         }
         double squares = 0;
         for (int64 i = threadIdx.x; i < length; i += blockDim.x) {
             double d = load(own[i * x.across]) - middle;
             squares += d * d;
         }
-        double inverse = 1 / sqrt(combined(squares, total) / length + eps);
+        double inverse = 1 / sqrt(combined(squares, added<double>) / length + eps);
         if (threadIdx.x == 0) {
             if (CENTRED) rows.mean[row * rows.mean_step] = P(middle);
             rows.inverse[row * rows.inverse_step] = P(inverse);
@@ -54,8 +52,8 @@ void normalize_rows_grad(const S *grad, const S *in, const S *scale, Rows<const 
             sum += g;
             product += (double)g * unit;
         }
-        P shift = CENTRED ? P(combined(sum, total) / length) : P(0);
-        P tilt = P(combined(product, total) / length);
+        P shift = CENTRED ? P(combined(sum, added<double>) / length) : P(0);
+        P tilt = P(combined(product, added<double>) / length);
         for (int64 i = threadIdx.x; i < length; i += blockDim.x) {
             P g = P(load(grad[row * dy.down + i * dy.across])) * P(load(scale[i * scale_step]));
             P unit = (P(load(in[row * x.down + i * x.across])) - middle) * inverse;

@@ -1,8 +1,5 @@
 // Rows along one axis, one block a row: softmax, its logarithm, cross entropy and their gradients.
 
-template <class T> T added(T a, T b) { return a + b; }
-template <class T> T greater(T a, T b) { return larger(a, b); }
-
 // The greatest value (NaN if there is one), and the sum of the exponentials relative to it.
 template <class T, class S> void exponents(const S *x, int64 length, int64 step, T &most, T &sum) {
     T own = -T(1) / T(0), rest = 0;

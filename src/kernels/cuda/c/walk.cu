@@ -20,6 +20,10 @@ template <class Index, int RANK, int TENSORS> struct Walk {
     }
 };
 
+// What values are combined by; the greatest is NaN if one is.
+template <class T> T added(T a, T b) { return a + b; }
+template <class T> T greater(T a, T b) { return larger(a, b); }
+
 // A value of each thread of a block, combined in an order that depends on the number of threads
 // alone: every thread gets the result.
 template <class T, class F> T combined(T value, F combine) {
