@@ -20,7 +20,7 @@ use crate::block::Block;
 use crate::device::range::Range as Reserved;
 use crate::device::{Device, heap};
 use crate::error::{Error, Result};
-use crate::graph::{Bound, Graph, Place, Role, Stopped};
+use crate::graph::{Bound, Graph, Origin, Place, Role, Stopped};
 use crate::ops::View;
 use agreement::Agreement;
 use bind::Slot;
@@ -36,7 +36,7 @@ pub struct Executable {
     pub(super) graph: Graph,
     /// Results that are cached from run to run.
     pub(super) constants: Option<Constants>,
-    lines: Vec<Arc<str>>,
+    origins: Vec<Origin>,
     pub(super) arguments: Vec<Place>,
     pub(super) results: Vec<Place>,
     pub(super) captured: Vec<(u32, Arc<Block>)>,
@@ -102,7 +102,7 @@ impl Executable {
                 && nodes.iter().all(|node| node.is_short),
             device: recording.device().clone(),
             agreement: Agreement::of(recording),
-            lines: recording.lines().to_vec(),
+            origins: recording.origins().to_vec(),
             arguments: recording.arguments.clone(),
             results: recording.results.clone(),
             slots: recording.slots(),
@@ -136,9 +136,9 @@ impl Executable {
         &self.graph
     }
 
-    /// The lines of the user's program, indexed by the nodes' origins.
-    pub fn lines(&self) -> &[Arc<str>] {
-        &self.lines
+    /// Where the operations come from, by the numbers that they have.
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
     }
 
     /// Whether a run is so short that releasing and retaking the GIL would take longer.

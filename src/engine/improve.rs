@@ -158,7 +158,7 @@ impl Recording {
 
     /// The error that a budget cannot be met.
     fn too_small(&self, budget: usize, smallest: &Graph) -> Error {
-        let tensors = smallest.live_tensors(smallest.peak_node(), self.lines());
+        let tensors = smallest.live_tensors(smallest.peak_node(), self.origins());
         let (bound, taken) = (smallest.lower_bound_bytes(), smallest.arena_bytes());
         let blocks = (0u32..).zip(smallest.roles());
         let outside = blocks.filter(|(_, role)| **role != Role::Temporary);

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::block::Block;
 use crate::device::Device;
-use crate::graph::{Place, Queue, Role};
+use crate::graph::{Op, Origin, Place, Queue, Role};
 use crate::ops::{Call, View};
 pub use saved::SavedPlace;
 
@@ -46,7 +46,7 @@ pub struct Recording {
     /// drawn from one of them afterwards.
     drawn_from: SmallVec<[View; 1]>,
     state_is_late: bool,
-    lines: Vec<Arc<str>>,
+    origins: Vec<Origin>,
     pub(super) roles: Vec<Role>,
     /// The blocks created during the recording that were still held elsewhere when it was sealed.
     pub(super) kept: Vec<u32>,
@@ -64,7 +64,7 @@ impl Recording {
             draws: Draws::new(),
             drawn_from: SmallVec::new(),
             state_is_late: false,
-            lines: vec!["an unknown line".into()],
+            origins: vec![Origin::unknown()],
             roles: Vec::new(),
             kept: Vec::new(),
         };
@@ -76,18 +76,18 @@ impl Recording {
         recording
     }
 
-    /// The lines of the user's program, by number.
-    pub fn lines(&self) -> &[Arc<str>] {
-        &self.lines
+    /// Where its operations come from, by number.
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
     }
 
-    /// The line with this number.
-    pub fn line(&self, number: u32) -> Arc<str> {
-        self.lines[number as usize].clone()
+    /// Where an operation comes from.
+    pub fn origin(&self, op: &Op) -> &Origin {
+        &self.origins[op.origin as usize]
     }
 
-    pub(super) fn add_line(&mut self, line: Arc<str>) {
-        self.lines.push(line);
+    pub(super) fn add_origin(&mut self, origin: Origin) {
+        self.origins.push(origin);
     }
 
     /// Registers a block created during the recording.
@@ -104,8 +104,8 @@ impl Recording {
     }
 
     /// Appends an operation; `outputs` are those that are not state.
-    pub(super) fn push(&mut self, call: &Arc<Call>, from: &[View], to: &[View], line: u32) {
-        self.queue.push(call.clone(), from, to, line);
+    pub(super) fn push(&mut self, call: &Arc<Call>, from: &[View], to: &[View], origin: u32) {
+        self.queue.push(call.clone(), from, to, origin);
         // A block that is neither an argument nor created here existed before.
         self.sources.resize(self.queue.blocks().len(), Source::Captured);
     }

@@ -23,6 +23,7 @@ pub use analysis::csr::{Csr, Edges};
 pub use analysis::timeline::Timeline;
 pub(crate) use analysis::{cost, hazard};
 pub use ir::checksum::Checksum;
+pub use ir::origin::{Origin, Phase};
 pub use ir::queue::{Kernels, Op, Place, Queue};
 #[cfg(test)]
 pub(crate) use ir::saved::reseal;

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Budget, Options, SavedPlace};
 use crate::error::{Error, Result};
-use crate::graph::{Checksum, Parallel};
+use crate::graph::{Checksum, Origin, Parallel};
 
 /// The first bytes of every file.
 const MAGIC: &[u8; 8] = b"singastp";
 /// The version of what follows: increased whenever earlier files would be read differently.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the prefix: magic, version, alignment, three lengths, a checksum.
 pub(super) const PREFIX: usize = 48;
 /// What the head and the contents of each block are padded to.
@@ -55,7 +55,7 @@ pub(super) struct Header {
     pub results: Vec<Named>,
     pub states: Vec<Named>,
     /// Where the operations come from, by number.
-    pub lines: Vec<String>,
+    pub origins: Vec<Origin>,
 }
 
 /// How long the parts of a file are.

@@ -32,7 +32,7 @@ use crate::ops::copy::Copy;
 use crate::view::Meta;
 pub use describe::Tensor;
 pub use format::Settings;
-pub use write::{Names, Origin, write};
+pub use write::{Names, Returned, write};
 
 /// A step that was read from a file.
 ///

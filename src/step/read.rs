@@ -54,9 +54,14 @@ fn head(file: &mut impl Read, prefix: &[u8], lengths: &Lengths) -> Result<Vec<u8
 
 fn recording(engine: &Engine, operations: &[u8], header: &Header) -> Result<Recording> {
     let places = |named: &[Named]| named.iter().map(|(_, place)| place.clone()).collect::<Vec<_>>();
-    let lines = header.lines.iter().map(|line| line.as_str().into()).collect();
     let (arguments, results) = (places(&header.arguments), places(&header.results));
-    let read = Recording::from_bytes(engine.device(), operations, &arguments, &results, lines);
+    let read = Recording::from_bytes(
+        engine.device(),
+        operations,
+        &arguments,
+        &results,
+        header.origins.clone(),
+    );
     read.map_err(|error| damaged(format!("its operations are damaged: {error}")))
 }
 

@@ -44,7 +44,7 @@ pub fn doubling() -> Vec<u8> {
     recording.seal();
     let names = Names {
         arguments: vec!["x".into()],
-        results: vec![("double".into(), Origin::Made(0))],
+        results: vec![("double".into(), Returned::Made(0))],
         states: vec![("count".into(), count)],
     };
     let mut file = Vec::new();

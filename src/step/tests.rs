@@ -10,6 +10,7 @@ use serde_json::json;
 use super::testing::{SETTINGS, bytes, floats, submit, tensor};
 use super::*;
 use crate::dtype::DType;
+use crate::graph::Origin;
 use crate::ops::gemm::Matmul;
 use crate::ops::random::Dropout;
 use crate::ops::{Kind, Real};
@@ -27,7 +28,7 @@ fn trained() -> Trained {
     let (x, w) = (tensor(&[4, 3], &X), tensor(&[3, 2], &[0.1, 0.2, -0.3, 0.4, 0.5, -0.6]));
     let lr = tensor(&[1], &[0.05]);
     record::begin(Recording::new(engine::host().device(), std::slice::from_ref(&x))).unwrap();
-    record::set_line("/home/user/net.py:7");
+    record::set_origin(Origin::at("/home/user/net.py:7"));
     let y = submit(Matmul, &[&x, &w])[0].clone();
     let kept = submit(Dropout { ratio: Real(0.5), offset: 0 }, &[&y])[0].clone();
     let gradient = submit(Matmul, &[&x.permute(&[1, 0]).unwrap(), &kept])[0].clone();
@@ -47,8 +48,8 @@ impl Trained {
         Names {
             arguments: vec!["x".into()],
             results: vec![
-                ("product".into(), Origin::Made(0)),
-                ("x again".into(), Origin::Argument(0)),
+                ("product".into(), Returned::Made(0)),
+                ("x again".into(), Returned::Argument(0)),
             ],
             states: vec![
                 ("w".into(), self.w.clone()),

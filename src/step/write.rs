@@ -9,7 +9,7 @@ use super::format::{self, Header, Named, Settings};
 use crate::block::Block;
 use crate::engine::{Engine, Recording, SavedPlace};
 use crate::error::{Error, Result};
-use crate::graph::Checksum;
+use crate::graph::{Checksum, Origin};
 use crate::ops::View;
 
 const OP: &str = "save_step";
@@ -19,13 +19,13 @@ pub struct Names {
     /// One for each argument.
     pub arguments: Vec<String>,
     /// Results in order, each with its name.
-    pub results: Vec<(String, Origin)>,
+    pub results: Vec<(String, Returned)>,
     /// Tensors that existed before the recording; those that it does not use are left out.
     pub states: Vec<(String, View)>,
 }
 
 /// Where a result comes from.
-pub enum Origin {
+pub enum Returned {
     /// It is the recording's result with this index.
     Made(usize),
     /// It is the argument with this index.
@@ -82,11 +82,11 @@ pub(super) fn padded(block: &Block) -> usize {
 fn header(recording: &Recording, settings: Settings, names: Names) -> Result<Header> {
     let arguments = recording.arguments().iter().map(SavedPlace::from);
     let held = |view: &View| recording.captured_place(view);
-    let result = |(name, origin): (String, Origin)| {
-        let place = match &origin {
-            Origin::Made(index) => recording.results().get(*index).cloned(),
-            Origin::Argument(index) => recording.arguments().get(*index).cloned(),
-            Origin::Held(view) => held(view),
+    let result = |(name, returned): (String, Returned)| {
+        let place = match &returned {
+            Returned::Made(index) => recording.results().get(*index).cloned(),
+            Returned::Argument(index) => recording.arguments().get(*index).cloned(),
+            Returned::Held(view) => held(view),
         };
         let missing = || refusal(&format!("result {name} is a tensor that the step does not use"));
         place.ok_or_else(missing).map(|place| (name, SavedPlace::from(&place)))
@@ -97,7 +97,7 @@ fn header(recording: &Recording, settings: Settings, names: Names) -> Result<Hea
         arguments: names.arguments.into_iter().zip(arguments).collect(),
         results: names.results.into_iter().map(result).collect::<Result<_>>()?,
         states: distinct(names.states.into_iter().filter_map(state)),
-        lines: recording.lines().iter().map(|line| without_folder(line)).collect(),
+        origins: recording.origins().iter().map(without_folder).collect(),
     })
 }
 
@@ -115,9 +115,10 @@ fn distinct(states: impl Iterator<Item = Named>) -> Vec<Named> {
     found
 }
 
-/// A line without the folder of its file, which means nothing on another machine.
-fn without_folder(line: &str) -> String {
-    line.rsplit(['/', '\\']).next().unwrap_or(line).into()
+/// An origin without the folder of its file, which means nothing on another machine.
+fn without_folder(origin: &Origin) -> Origin {
+    let line = origin.line.rsplit(['/', '\\']).next().unwrap_or(&origin.line).into();
+    Origin { line, ..origin.clone() }
 }
 
 fn write_all(

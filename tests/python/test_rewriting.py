@@ -244,3 +244,36 @@ def test_products_read_transposed_operands_where_they_lie():
     nodes = json.loads(graph.to_json())["nodes"]
     assert heads.shape == (4, 2, 32, 16)
     assert [node["name"] for node in nodes] == ["matmul", "softmax", "matmul"]
+
+
+#: Functions of a condition and two tensors, whose operations on elements follow each other.
+MOVED = {
+    "where": lambda c, x, y: autograd.where(c, autograd.where(c, x, y), x),
+    "cast": lambda c, x, y: (
+        autograd.relu(autograd.cast(x, "float32")) + autograd.cast(y, "float32")
+    ),
+    "and back": lambda c, x, y: autograd.cast(autograd.cast(x, "float32") * 2.0, x.dtype),
+    "scatter": lambda c, x, y: autograd.where(c, autograd.scatter(x, 0, _places(), y[:2]), x),
+    "fill": lambda c, x, y: autograd.where(c, autograd.masked_fill(x, c, 1), y.clone()),
+}
+
+
+def _places():
+    return tensor.from_numpy(np.array([1, 0], np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64", "int8", "uint8", "int64"])
+@pytest.mark.parametrize("name", MOVED)
+def test_integers_of_each_type_are_moved_in_recorded_steps(name, dtype):
+    class Moving(module.Module):
+        def forward(self, c, x, y):
+            return MOVED[name](c, x, y)
+
+    arrays = np.array([1, 0, 1, 0], bool), np.arange(4, dtype=dtype), np.arange(5, 9, dtype=dtype)
+    given = [tensor.from_numpy(one, dtype=one.dtype) for one in arrays]
+    model = Moving()
+    model.compile(given, is_train=False, use_graph=True)
+    made = [model(*given).to_numpy() for _ in range(3)]
+    want = MOVED[name](*given).to_numpy()
+    assert all(one.dtype == want.dtype and np.array_equal(one, want) for one in made)
+    assert model.graphs[0].runs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from recorded import CPU, B, copy, same_states, step, tensor
 from recorded import Net as Flat
-from singa_rs import autograd, dist, layer, module, opt
+from singa_rs import MemoryBudgetError, autograd, dist, layer, module, opt
 from singa_rs.tensor import from_numpy
 
 
@@ -150,17 +150,40 @@ def test_layers_are_found_however_a_step_is_planned(options):
 
 
 def _several():
-    model, x, y = trained(Shared)
+    model, _, _ = trained(Shared)
     (graph,) = model.graphs
-    before = graph.runs
-    layers = {node["layer"] for node in graph.data()["nodes"]}
-    model(x, y)
-    return layers, graph.runs - before, graph.profile(1).layers()[0].layer
+    found = {node["phase"] for node in graph.data()["nodes"] if "exchange" in node["name"]}
+    return found, {row.layer for row in graph.profile(1).layers()}
 
 
-def test_steps_that_exchange_have_no_layers():
-    found = dist.spawn(_several, 2, timeout=60.0)
-    assert found == [({None}, 1, "(unknown)")] * 2
+def test_exchanges_belong_to_updates():
+    layers = {row.layer for row in trained(Nested)[0].graphs[0].layers()}
+    assert dist.spawn(_several, 2, timeout=60.0) == [({"update"}, layers)] * 2
+
+
+def test_errors_of_replays_begin_with_the_layer():
+    class Lookup(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = layer.Embedding(4, 2)
+
+        def forward(self, x):
+            return self.words(x)
+
+    model = Lookup()
+    given, wrong = (from_numpy(np.array(n, np.int32)) for n in ([1, 2], [1, 7]))
+    model.compile([given], is_train=False, use_graph=True)
+    for _ in range(3):
+        model(given)
+    with pytest.raises(
+        ValueError, match=r"^words: gather .*recorded at .*test_viz_layers.py:\d+\)"
+    ):
+        model(wrong)
+
+
+def test_what_has_no_memory_is_named_by_layer():
+    with pytest.raises(MemoryBudgetError, match=r"made at .*:\d+ in blocks\.1\.second"):
+        trained(Nested, memory_budget=64)
 
 
 def test_looking_for_layers_leaves_the_model_as_it_is():
@@ -218,27 +241,25 @@ def test_a_depth_is_a_number(nested, depth):
         nested[0].graphs[0].layers(depth)
 
 
-def test_steps_recorded_by_hand_have_no_layers():
+def test_operations_outside_of_models_have_no_layer():
     x = tensor(4, 4)
     with CPU.record() as graph:
         y = autograd.relu(x @ x)
     graph.run()
     nodes = json.loads(graph.to_json())["nodes"]
-    assert {(node["layer"], node["phase"]) for node in nodes} == {(None, None)}
+    assert {(node["layer"], node["phase"]) for node in nodes} == {(None, "forward")}
     assert graph.profile(1).layers()[0].layer == "(unknown)"
     assert y.shape == (4, 4)
 
 
-def test_a_model_that_has_changed_since_has_no_layers():
+def test_layers_are_those_of_the_recording():
     model, *_ = trained(Nested)
     (graph,) = model.graphs
+    before = graph.layers()
     model.blocks.append(Block())
-    assert {node["layer"] for node in graph.data()["nodes"]} == {None}
-
-
-def test_a_graph_of_a_model_that_is_gone_has_no_layers():
-    (graph,) = trained(Nested)[0].graphs
-    assert {node["layer"] for node in graph.data()["nodes"]} == {None}
+    assert graph.layers() == before
+    del model
+    assert graph.layers() == before
 
 
 def test_evaluation_is_forward(nested):
@@ -261,3 +282,9 @@ def test_replays_are_equal_to_eager_ones_afterwards():
     models[0].graphs[0].layers()
     step(*models, *B)
     same_states(*models)
+
+
+def test_rows_of_a_profile_name_the_layer_or_say_how_many(nested):
+    rows = nested[0].graphs[0].profile(1).summary(most=100).splitlines()
+    assert any(row.endswith(".py:34 in norm") for row in rows)
+    assert any("matmul" in row and row.endswith(" layers") for row in rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import DTypeError, GraphError, ShapeError, set_origin
+from .._core import DTypeError, GraphError, ShapeError, begin_gradient, begin_update, resume
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
@@ -197,14 +197,20 @@ class _Walk:
         return self._pairs() if mode.nodes is None else self._recorded_pairs()
 
     def _recorded_pairs(self) -> Pairs:
-        """While a step is recorded, attributes operations for a node, including those of the
-        consumer of its pairs, to the line of its forward."""
+        """While a step is recorded, attributes operations for a node to the line of its forward:
+        its gradients, and as updates what the consumer of its pairs does."""
+        before = begin_gradient(0)
         try:
-            yield from self._pairs(set_origin)
+            for pair in self._pairs(begin_gradient):
+                ready = [pair]
+                del pair
+                visited = begin_update(None)
+                yield ready.pop()
+                resume(visited)
         finally:
-            set_origin(0)
+            resume(before)
 
-    def _pairs(self, enter: Callable[[int], None] | None = None) -> Pairs:
+    def _pairs(self, enter: Callable[[int], int] | None = None) -> Pairs:
         self.order.root = None  # so that nothing outlives its visit
         while self.order.visits:
             visit = self.order.visits.pop()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import GraphError, Op, set_origin
+from .._core import GraphError, Op, begin_gradient, resume
 from ..tensor import Tensor
 from . import binary, ops
 from .differentiable import RECOMPUTES, of_op, of_view, selected
@@ -75,11 +75,11 @@ def stored(y: Tensor) -> list[Tensor]:
 @contextlib.contextmanager
 def _lines() -> Iterator[None]:
     """While a step is recorded, operations for a node belong to the line of its forward."""
+    before = begin_gradient(0)
     try:
         yield
     finally:
-        if mode.nodes is not None:
-            set_origin(0)
+        resume(before)
 
 
 def _walk(
@@ -92,7 +92,7 @@ def _walk(
         if id(node) not in leads:
             continue
         if mode.nodes is not None:
-            set_origin(node.origin)
+            begin_gradient(node.origin)
         dys = _outputs(node, grads)
         if dys is None:
             continue

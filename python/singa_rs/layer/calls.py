@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import autograd
 from ..errors import FOREIGN, is_own, place, without_library
 from ..errors import reraise as name_it
-from ..record import UserCodeLock, is_recording, making_state
+from ..record import UserCodeLock, begin_layer, is_recording, making_state, resume
 from ..tensor import Tensor
 from . import collect, tree
 from .arrays import admitted
@@ -74,6 +74,9 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not self._initialized:  # by another thread meanwhile
                     self.initialize(*args, **kwargs)
                     self._initialized = True
+        node = self._node
+        recorded = is_recording()
+        before = begin_layer(node.path) if recorded else 0
         running.append(self)
         try:
             result = function(self, *args, **kwargs)
@@ -81,7 +84,8 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
             reraise(self, function, args, kwargs, error)
         finally:
             running.pop()
-        node = self._node
+            if recorded:
+                resume(before)
         if first:
             node.output_shape = getattr(result, "shape", None)
         for probe in node.taps:

@@ -21,7 +21,6 @@ from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
 from .arguments import comparisons, every, finite_checks, is_parallel
-from .located import locator
 from .precision import LossScale, precision_of, short_type
 from .structure import GraphOf
 
@@ -252,8 +251,6 @@ class Graphed(Layer):
         method = getattr(type(self), name)
         full = f"{type(self).__name__}.{name}"
         made = record.plan(full, options_of(self), method, self, self.training, args, kwargs)
-        form = record.form(args, kwargs, self)
-        made.locate = locator(self, options_of(self), method, self.training, form)
         if ranks is not None:
             made.forecast = forecast(made, self.get_states(), ranks, network)
         return made
@@ -271,13 +268,10 @@ class Graphed(Layer):
         functions = self._graphs.all() if self._graphs is not None else []
         names = {state.block_id: name for name, state in self.get_states().items()}
         return [
-            entry.picture(f"{function.name}, graph {index}", names, self._locator(function, entry))
+            entry.picture(f"{function.name}, graph {index}", names)
             for function in functions
             for index, entry in enumerate(function.entries)
         ]
-
-    def _locator(self, function: GraphFunction, entry: Any) -> viz.graph.Locate | None:
-        return locator(self, function.options, entry.function, entry.training, entry.form)
 
     def explain(self) -> str:
         """A report: the graphs and their keys, why each recording happened and with what outcome,
@@ -376,10 +370,12 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
     def step(self: Module, *args: Any, **kwargs: Any) -> Any:
         with_place(self)
         now.running.append(self)
+        before = record.begin_layer(self._node.path)
         try:
             return function(self, *args, **kwargs)
         finally:
             now.running.pop()
+            record.resume(before)
 
     return _wrap(_precise(step), "train_one_batch")
 

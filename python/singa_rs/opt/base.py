@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from .. import autograd, device, tensor
 from ..layer.check import tensors
 from ..notices import once
+from ..record import updating
 from ..tensor import Tensor
 from .clipping import clip_grad_value, clipped_norms
 from .exchange import Exchange, Pair
@@ -199,7 +200,7 @@ class Optimizer(Scheduled):
 
     def _train(self, loss: Tensor, exchange: Exchange | None = None) -> None:
         """`self(loss)`, whose gradients are exchanged with other processes first."""
-        with full_precision() as scale:
+        with updating(), full_precision() as scale:
             is_finite = self._update(loss, scale, exchange)
             with only_if(is_finite, self._own_tensors):
                 self.step()
@@ -210,7 +211,7 @@ class Optimizer(Scheduled):
         Raises:
             ValueError: `params` were given, and none of them has a gradient of this loss.
         """
-        with full_precision() as scale:
+        with updating(), full_precision() as scale:
             self._update(loss, scale)
 
     def _update(
@@ -231,7 +232,7 @@ class Optimizer(Scheduled):
             pairs = clipped_norms(pairs, self.clip_norm_limit, exchange.whole_square)
         param = None
         for param, grad in pairs:
-            with only_if(is_finite, lambda param=param: self._written(param)):
+            with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
                 exchange.member(self, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
         if param is None and self._params is not None:
@@ -257,7 +258,7 @@ class Optimizer(Scheduled):
     def _add_up(self, loss: Tensor, exchange: Exchange | None = None) -> None:
         """`accumulate`, of what comes out of an exchange."""
         self._accumulates = True
-        with full_precision() as scale:
+        with updating(), full_precision() as scale:
             pairs = self._owned(backward(loss, scale))
             for param, grad in pairs if exchange is None else exchange(pairs):
                 total = self._moments.of(param, param.name, SUMS)

@@ -6,9 +6,9 @@ Objects whose attributes a recorded step may read (layers, optimizers, schedules
 when one of them is set.
 """
 
+from .asking import begin_layer, resume, updating
 from .fast_path import MISS, FastPath
 from .function import GraphFunction, name_written
-from .locating import locate
 from .lock import UserCodeLock
 from .operations import Event, Operations, observed, operations, perform, place
 from .options import Options, memory_budget
@@ -32,6 +32,7 @@ __all__ = [
     "Step",
     "Tap",
     "Taps",
+    "begin_layer",
     "flatten",
     "infer",
     "is_recording",
@@ -41,7 +42,9 @@ __all__ = [
     "observed",
     "operations",
     "plan",
+    "resume",
     "save_step",
+    "updating",
 ]
 
 

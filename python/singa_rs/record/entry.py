@@ -14,7 +14,6 @@ from ..tensor import Tensor
 from .attempt import Attempt, staged
 from .effects import Effects
 from .memory import matches, pattern, text
-from .saving import form_of
 from .snapshot import Item, Snapshot, is_container
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
@@ -67,16 +66,12 @@ class Entry:
         #: Whether a replay leaves all attributes as another replay may find them.
         self.repeats = not effects.fixed and all(kept.repeats for kept in effects.kept.values())
         self._picture: viz.Graph | None = None
-        #: The arguments without their values; None if the step may know them by identity.
-        self.form = form_of(call)
 
-    def picture(
-        self, title: str, names: Mapping[int, str], locate: viz.graph.Locate | None = None
-    ) -> viz.Graph:
+    def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
         """The graph for inspection by users: always the same object. `names` are those of the
-        model's tensors by `block_id`; `locate` finds the layers of its operations."""
+        model's tensors by `block_id`."""
         if self._picture is None or not self._picture.shows(self.graph):
-            self._picture = viz.Graph(self.graph, locate=locate)
+            self._picture = viz.Graph(self.graph)
         self._picture.title, self._picture.names = title, names
         return self._picture
 

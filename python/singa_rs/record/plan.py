@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .. import _core, viz
-from ..autograd.mode import Nodes
 from ..notices import preformatted
 from ..tensor import Placeholder, Tensor
 from .attempt import Call
@@ -52,8 +51,6 @@ class Plan:
         self.arena_bytes, self.lower_bound_bytes = graph.arena_bytes, graph.lower_bound_bytes
         #: How the step would go on several machines, where that was asked for.
         self.forecast: Forecast | None = None
-        #: Finds the layers of the operations.
-        self.locate: viz.graph.Locate | None = None
 
     @property
     def peak_bytes(self) -> int:
@@ -90,7 +87,7 @@ class Plan:
 
     def picture(self, names: Mapping[int, str] | None = None) -> viz.Graph:
         """The planned graph, for pictures of it; `names` are those of states by `block_id`."""
-        return viz.Graph(self._graph, self.name, names, self.locate)
+        return viz.Graph(self._graph, self.name, names)
 
     def numbers(self, tensors: Iterable[Tensor]) -> dict[int, Tensor]:
         """Those of the tensors that outlive the step, by the numbers of their blocks."""
@@ -175,15 +172,12 @@ def dry_run(
     training: bool,
     args: Any,
     kwargs: Any,
-    nodes: Nodes | None = None,
 ) -> _T:
     """What `use` makes of a recording of `function(root, *args, **kwargs)`, in whose arguments
     Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters.
-    `look` inspects its attributes; `nodes` collects the nodes of the tape."""
+    `look` inspects its attributes."""
     call = Call(function, root, training, *replace((args, kwargs), stand_in))
     undo = Undo(call, look(call))
-    if nodes is not None:
-        undo.nodes = nodes
     try:
         made = use(trace(call.device, call.tensors, undo.tapping.around(call.run), undo))
     except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +11,6 @@ from ..files import path_of, replacing
 from .layers import OfLayer, grouped
 from .pictures import dot_text, html_text, trace_text
 from .profile import Profile, profile
-
-#: Finds the layer and the phase of each node, None where they are not known; None if none is.
-Locate = Callable[[Sequence[Mapping[str, Any]]], Sequence[tuple[str | None, str | None]] | None]
 
 
 class _Work(NamedTuple):
@@ -45,13 +42,9 @@ class Graph:
         graph: Any,
         title: str = "graph",
         names: Mapping[int, str] | None = None,
-        locate: Locate | None = None,
     ):
-        """`graph` is the engine's; `names` are those of parameters and states by `block_id`;
-        `locate` is called once, when layers are first asked for."""
+        """`graph` is the engine's; `names` are those of parameters and states by `block_id`."""
         self._graph, self.title, self.names = graph, title, names or {}
-        self.locate = locate
-        self._origins: Sequence[tuple[str | None, str | None]] | None = None
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
 
@@ -74,8 +67,8 @@ class Graph:
 
         `nodes`: name, attributes, inputs and outputs (block, offset, dtype, shape, strides),
         scratch, `flops`, `bytes` moved, `line` of the program, `layer` (the path of the one whose
-        call asked for it, empty for the model itself) and `phase` ("forward", "backward" or
-        "update"), both null where they are not known. `blocks`: bytes, role, lifetime
+        call asked for it, empty for the model itself, null outside of models) and `phase`
+        ("forward", "backward" or "update"). `blocks`: bytes, role, lifetime
         (first and last node), offset in the arena, `name`, `line`. `edges`: the nodes that must
         run before each node. `curve`: bytes alive in the arena while each node runs. `totals`,
         `arguments` and `results` (numbers of blocks).
@@ -84,47 +77,27 @@ class Graph:
 
     def data(self) -> dict[str, Any]:
         """What `to_json` writes."""
-        made = self._data()
-        for node, origin in zip(made["nodes"], self._located(made["nodes"]), strict=True):
-            node["layer"], node["phase"] = origin
-        return made
-
-    def _data(self) -> dict[str, Any]:
         made = json.loads(self._graph.to_json())
-        lines = made.pop("lines")
+        origins = made.pop("origins")
         for node in made["nodes"]:
-            node["line"] = lines[node.pop("origin")]
+            node.update(origins[node.pop("origin")])
         captured = {number: id_ for id_, number in self._graph.captured().items()}
         _name_blocks(made, captured, self.names)
         return made
-
-    def _located(
-        self, nodes: Sequence[Mapping[str, Any]] | None = None
-    ) -> Sequence[tuple[str | None, str | None]]:
-        if self._origins is None:
-            nodes = self._data()["nodes"] if nodes is None else nodes
-            found = self.locate(nodes) if self.locate is not None else None
-            self._origins = [(None, None)] * len(nodes) if found is None else found
-        return self._origins
-
-    def _layers(self) -> list[str | None]:
-        return [layer for layer, _ in self._located()]
 
     def layers(self, depth: int | None = None) -> list[OfLayer]:
         """The operations grouped by the layer whose call asked for them: rows of `layer` (its
         path), `operations`, `flops`, `bytes` moved and `seconds`, None here.
 
-        The engine notes only lines of the program, so the step is recorded once more, without
-        running it and leaving the module as it is. An operation that several were fused into is
-        counted under the layer of the one with the most arithmetic. The path is "(unknown)" where
-        it is not known: in graphs recorded by hand, in steps that exchange with other processes,
-        and if a call would make another graph now.
+        An operation that several were fused into is counted under the layer of the one with the
+        most arithmetic. The path is "(unknown)" for operations outside of models.
 
         Args:
             depth: how many parts of the paths to tell apart; all by default.
         """
-        work = [_Work(node["flops"], node["bytes"]) for node in self._data()["nodes"]]
-        return grouped(self._layers(), work, depth)
+        nodes = self.data()["nodes"]
+        work = [_Work(node["flops"], node["bytes"]) for node in nodes]
+        return grouped([node["layer"] for node in nodes], work, depth)
 
     def profile(self, n: int = 10, arguments: Sequence[Any] | None = None) -> Profile:
         """Runs the step `n` times and times each operation.
@@ -141,18 +114,18 @@ class Graph:
             raise ValueError(f"profile: got n={n!r}, want an integer from 1")
         given = None if arguments is None else list(arguments)
         times = self._graph.profile(given, n)
-        self.last_profile = profile(self._data(), times, n, self._layers)
+        self.last_profile = profile(self.data(), times, n)
         return self.last_profile
 
     def to_dot(self) -> str:
         """The operations and the tensors that they pass to each other, in Graphviz's language."""
-        return dot_text(self._data(), self.title)
+        return dot_text(self.data(), self.title)
 
     def to_trace(self, path: str | PathLike[str]) -> None:
         """Writes the last profile for `chrome://tracing` and ui.perfetto.dev; takes one first if
         there is none."""
         measured = self.last_profile or self.profile()
-        _write("to_trace", path, trace_text(measured, self._data(), self.title))
+        _write("to_trace", path, trace_text(measured, self.data(), self.title))
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes one self-contained page: the graph, the arena over time, the memory curve, and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..notices import preformatted
@@ -20,21 +20,17 @@ class Timed(NamedTuple):
     #: Floating-point operations, and bytes read and written.
     flops: int
     bytes: int
-    #: The line of the program that it comes from.
+    #: The line of the program that it comes from, and the path of the layer that was called there:
+    #: empty for the model itself, None outside of models.
     line: str
+    layer: str | None = None
 
 
 class Profile:
     """The operations of a graph in their order, each with its time."""
 
-    def __init__(
-        self,
-        operations: Sequence[Timed],
-        runs: int,
-        layers: Callable[[], Sequence[str | None]] | None = None,
-    ) -> None:
-        """`layers` finds the path of each operation's layer, when that is asked for."""
-        self.operations, self.runs, self._layers = list(operations), runs, layers
+    def __init__(self, operations: Sequence[Timed], runs: int) -> None:
+        self.operations, self.runs = list(operations), runs
 
     @property
     def seconds(self) -> float:
@@ -58,8 +54,7 @@ class Profile:
     def layers(self, depth: int | None = None) -> list[OfLayer]:
         """The operations grouped by the layer whose call asked for them, in the order of their
         first operations; each row has the time, `seconds`. See `Graph.layers`."""
-        found = self._layers() if self._layers is not None else [None] * len(self)
-        return grouped(found, self.operations, depth)
+        return grouped([one.layer for one in self], self.operations, depth)
 
     def summary(self, most: int = 20, by: str = "operation") -> str:
         """A table of the operations, the slowest first.
@@ -80,7 +75,9 @@ class Profile:
 
     def _by_operation(self, most: int) -> str:
         rows: dict[tuple[str, str], list[float]] = {}
+        layers: dict[tuple[str, str], set[str | None]] = {}
         for one in self.operations:
+            layers.setdefault((one.name, one.line), set()).add(one.layer)
             row = rows.setdefault((one.name, one.line), [0, 0.0, 0.0, 0, 0])
             for i, more in enumerate((1, one.seconds, one.waiting, one.flops, one.bytes)):
                 row[i] += more
@@ -96,6 +93,7 @@ class Profile:
             lines.append(
                 f"  {100 * seconds / total:6.1f}%{seconds * 1e3:10.3f}{1e11 * waiting / per:7.1f}%"
                 f"{calls:8.0f}{flops / per:10.1f}{moved / per:9.1f}  {name}  {line}"
+                f"{_within(layers[name, line])}"
             )
         if len(rows) > most:
             lines.append(f"  and {len(rows) - most} more")
@@ -109,15 +107,17 @@ class Profile:
         return f"Profile({len(self)} operations, {self.seconds * 1e3:.3f} ms)"
 
 
-def profile(
-    data: Mapping[str, Any],
-    times: Sequence[tuple[float, float]],
-    runs: int,
-    layers: Callable[[], Sequence[str | None]] | None = None,
-) -> Profile:
+def _within(layers: set[str | None]) -> str:
+    """The layer that operations of a line belong to, or how many there are."""
+    if len(layers) > 1:
+        return f" in {len(layers)} layers"
+    return "".join(f" in {path}" for path in layers if path)
+
+
+def profile(data: Mapping[str, Any], times: Sequence[tuple[float, float]], runs: int) -> Profile:
     """The profile of a graph's operations, from their measured times and waiting times."""
     timed = [
-        Timed(node["name"], *time, node["flops"], node["bytes"], node["line"])
+        Timed(node["name"], *time, *(node[key] for key in ("flops", "bytes", "line", "layer")))
         for node, time in zip(data["nodes"], times, strict=True)
     ]
-    return Profile(timed, runs, layers)
+    return Profile(timed, runs)

@@ -59,7 +59,8 @@ def recorded(content: bytes) -> tuple[list[tuple[str, str, list[str], int]], lis
     saved = Reader(content[_PREFIX + _RECORDING : _PREFIX + lengths[0]]).read()
     header = Reader(content[_PREFIX + lengths[0] : _PREFIX + sum(lengths)]).read()
     calls = [_call(kind, inputs, saved["metas"]) for kind, inputs, _ in saved["calls"]]
-    return [(*calls[call], line) for call, _, _, line in saved["ops"]], header["lines"]
+    lines = [origin["line"] for origin in header["origins"]]
+    return [(*calls[call], origin) for call, _, _, origin in saved["ops"]], lines
 
 
 def _call(

@@ -33,7 +33,7 @@ impl Agreement {
         }
         let mut shapes = FxHasher::default();
         recording.arguments.iter().for_each(|place| place.meta.hash(&mut shapes));
-        let named = ops.iter().map(|op| (name(&op.call.kind), recording.line(op.origin)));
+        let named = ops.iter().map(|op| (name(&op.call.kind), recording.origin(op).line.clone()));
         let signature = Arc::new(Signature::new(shapes.finish(), named.collect()));
         Agreement(groups.into_iter().map(|group| (group, signature.clone())).collect())
     }

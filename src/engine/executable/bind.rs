@@ -49,7 +49,7 @@ impl Executable {
     /// Adds the tensors that the arena would hold at its peak to an out-of-memory error.
     fn explain(&self, mut error: Error) -> Error {
         if let Error::OutOfMemory { usage, .. } = &mut error {
-            let mut tensors = self.graph.live_tensors(self.graph.peak_node(), self.lines());
+            let mut tensors = self.graph.live_tensors(self.graph.peak_node(), self.origins());
             tensors.append(&mut usage.largest);
             let graph = &self.graph;
             **usage = Usage::new(graph.lower_bound_bytes(), graph.arena_bytes(), tensors);

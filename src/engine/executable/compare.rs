@@ -105,8 +105,8 @@ impl Executable {
         Some(match nodes.rev().find(writes) {
             Some(n) => {
                 let op = &self.graph.ops()[n];
-                let line = &self.lines()[op.origin as usize];
-                format!("the result of {} at {line} differs", op.call.name())
+                let origin = &self.origins()[op.origin as usize];
+                format!("the result of {} at {origin} differs", op.call.name())
             }
             None => format!("block {block} differs"),
         })

@@ -74,15 +74,16 @@ impl Executable {
         (self.replay)(bound, first..nodes.end)
     }
 
-    /// The error, with the operation's name and line.
+    /// The error, with the operation's name, layer and line.
     pub(in crate::engine) fn describe(&self, graph: &Graph, stopped: Stopped) -> Error {
         let op = &graph.ops()[stopped.node];
-        let line = &self.lines[op.origin as usize];
+        let origin = &self.origins[op.origin as usize];
         let mut error = stopped.error;
         if let Error::NotFinite { report, .. } = &mut error {
-            report.line = Some(line.clone());
+            report.line = Some(origin.line.clone());
         }
-        error.in_op(format!("{} (recorded at {line})", op.call.name()))
+        let layer = origin.path().map(|path| format!("{path}: ")).unwrap_or_default();
+        error.in_op(format!("{layer}{} (recorded at {})", op.call.name(), origin.line))
     }
 
     /// Rejects arguments whose values an operation would reject, before anything is written.

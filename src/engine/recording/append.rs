@@ -48,7 +48,7 @@ impl Engine {
         zero_all(unwritten.unwrap_or_default())?;
         call.raise_versions(inputs, outputs);
         record::with(|r| {
-            r.recording.push(call, inputs, outputs, r.line());
+            r.recording.push(call, inputs, outputs, r.origin());
             if let Some(state) = generator {
                 r.draw(&inputs[state], draws(&call.kind, inputs));
             }
@@ -161,7 +161,7 @@ fn advance_all(moved: Draws) -> Result<()> {
     for (state, by) in moved {
         let state = [state];
         let call = Arc::new(Call::new(&random::Advance { by }.into(), &state[..])?);
-        record::with(|r| r.recording.push(&call, &state, &[], r.line()));
+        record::with(|r| r.recording.push(&call, &state, &[], r.origin()));
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ fn zero_all(blocks: Blocks) -> Result<()> {
         let fill = copy::Fill { value, shape, dtype: DType::UInt8 }.into();
         let call = Arc::new(Call::new(&fill, <&[View]>::default())?);
         let view = View { block, meta: call.outputs[0].clone(), offset: 0 };
-        record::with(|r| r.recording.push(&call, &[], &[view], r.line()));
+        record::with(|r| r.recording.push(&call, &[], &[view], r.origin()));
     }
     Ok(())
 }

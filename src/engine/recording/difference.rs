@@ -99,8 +99,8 @@ impl Recording {
         Some(format!("the result of {what} is kept after one of them only"))
     }
 
-    /// An operation's name and line.
+    /// An operation's name and origin.
     fn at(&self, op: &Op) -> String {
-        format!("{} at {}", op.call.name(), self.line(op.origin))
+        format!("{} at {}", op.call.name(), self.origin(op))
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::recording::Recording;
 use crate::engine::recording::initial::Initial;
 use crate::engine::rng::Seeded;
 use crate::error::{Error, Result};
+use crate::graph::Origin;
 use crate::ops::{Meta, View};
 
 /// What happens to the operations that a thread submits.
@@ -37,20 +38,20 @@ pub(in crate::engine) struct Recorder {
     /// The position of the generator of initial values, if the recording has reseeded it.
     pub seeded: Option<Seeded>,
     depth: usize,
-    lines: Lines,
+    origins: Origins,
 }
 
 impl Recorder {
-    /// The number of the line that operations come from.
-    pub fn line(&self) -> u32 {
-        self.lines.current
+    /// The number of the origin of operations now.
+    pub fn origin(&self) -> u32 {
+        self.origins.current
     }
 }
 
-/// The numbers of the lines of the user's program, and the one that operations come from.
+/// The numbers of origins, and the one that operations have now.
 #[derive(Default)]
-struct Lines {
-    numbers: FxHashMap<Arc<str>, u32>,
+struct Origins {
+    numbers: FxHashMap<Origin, u32>,
     current: u32,
 }
 
@@ -70,11 +71,10 @@ pub fn device() -> Option<Arc<Device>> {
 /// [`Error::Graph`] if it is already recording.
 pub fn begin(recording: Recording) -> Result<()> {
     crate::ensure!(mode() == Mode::Eager, misuse("this thread records already"));
-    let mut lines = Lines::default();
-    for (number, line) in recording.lines().iter().enumerate() {
-        lines.numbers.insert(line.clone(), number as u32);
-    }
-    let recorder = Recorder { recording, state: Initial::default(), seeded: None, depth: 0, lines };
+    let known = recording.origins().iter().cloned().zip(0..);
+    let origins = Origins { numbers: known.collect(), current: 0 };
+    let (state, seeded) = (Initial::default(), None);
+    let recorder = Recorder { recording, state, seeded, depth: 0, origins };
     RECORDER.set(Some(recorder));
     MODE.set(Mode::Record);
     Ok(())
@@ -110,32 +110,35 @@ pub fn leave_state() {
     });
 }
 
-/// Attributes the operations that follow to a line of the user's program.
-pub fn set_line(line: &str) {
+/// Gives the operations that follow an origin.
+pub fn set_origin(origin: Origin) {
     with(|recorder| {
-        let next = recorder.lines.numbers.len() as u32;
-        let known = recorder.lines.numbers.get(line).copied();
-        recorder.lines.current = known.unwrap_or_else(|| {
-            let line: Arc<str> = line.into();
-            recorder.recording.add_line(line.clone());
-            recorder.lines.numbers.insert(line, next);
-            next
-        });
+        let next = recorder.origins.numbers.len() as u32;
+        let number = *recorder.origins.numbers.entry(origin.clone()).or_insert(next);
+        if number == next {
+            recorder.recording.add_origin(origin);
+        }
+        recorder.origins.current = number;
     });
 }
 
-/// The number of the line that operations are attributed to.
-pub fn line() -> Option<u32> {
-    with(|recorder| recorder.lines.current)
+/// The number of the origin that operations have now.
+pub fn origin() -> Option<u32> {
+    with(|recorder| recorder.origins.current)
 }
 
-/// Attributes the operations that follow to a line number that [`line()`] returned.
-pub fn set_line_number(number: u32) {
+/// Gives the operations that follow the origin of a number that [`origin()`] returned.
+pub fn set_origin_number(number: u32) {
     with(|recorder| {
-        if (number as usize) < recorder.recording.lines().len() {
-            recorder.lines.current = number;
+        if (number as usize) < recorder.recording.origins().len() {
+            recorder.origins.current = number;
         }
     });
+}
+
+/// The origin of a number that [`origin()`] returned.
+pub fn origin_of(number: u32) -> Option<Origin> {
+    with(|recorder| recorder.recording.origins().get(number as usize).cloned()).flatten()
 }
 
 /// Refuses to read values while recording. In a state scope, makes pending state readable instead.
@@ -171,8 +174,8 @@ pub fn fresh(device: &Arc<Device>, meta: &Arc<Meta>) -> View {
         return View::of(device, meta);
     }
     let made = with(|recorder| {
-        let line = recorder.recording.line(recorder.lines.current);
-        let block = Block::recorded(device, meta.bytes(), line);
+        let origin = &recorder.recording.origins()[recorder.origins.current as usize];
+        let block = Block::recorded(device, meta.bytes(), origin.line.clone());
         recorder.recording.make(&block);
         View { block, meta: meta.clone(), offset: 0 }
     });

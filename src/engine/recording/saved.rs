@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::Device;
 use crate::engine::recording::{Recording, Source};
 use crate::error::{Error, Result};
-use crate::graph::{Op, Place, Queue, Role};
+use crate::graph::{Op, Origin, Place, Queue, Role};
 use crate::ops::{Meta, View};
 
 /// The place of a tensor, as it is saved.
@@ -37,7 +37,7 @@ impl Recording {
     }
 
     /// A sealed recording that [`Recording::to_bytes`] wrote, with these arguments, results and
-    /// lines. The blocks that existed before it are new ones, without memory.
+    /// origins. The blocks that existed before it are new ones, without memory.
     ///
     /// # Errors
     /// Those of [`Queue::from_bytes`]; [`Error::Graph`] for what cannot have been recorded.
@@ -46,10 +46,10 @@ impl Recording {
         bytes: &[u8],
         arguments: &[SavedPlace],
         results: &[SavedPlace],
-        lines: Vec<Arc<str>>,
+        origins: Vec<Origin>,
     ) -> Result<Recording> {
         let (queue, roles) = Queue::from_bytes(device, bytes)?;
-        let mut made = Recording { queue, roles, lines, ..Recording::new(device, &[]) };
+        let mut made = Recording { queue, roles, origins, ..Recording::new(device, &[]) };
         made.sources = made.roles.iter().map(source).collect();
         made.arguments = made.located(arguments)?;
         made.results = made.located(results)?;
@@ -120,13 +120,13 @@ impl Recording {
         Ok(())
     }
 
-    /// Memory is written as a whole before anything reads it, and each operation has a line.
+    /// Memory is written as a whole before anything reads it, and each operation has an origin.
     fn check_operations(&self) -> Result<()> {
         let is_given = |source: &Source| !matches!(source, Source::Made { .. });
         let mut written: Vec<bool> = self.sources.iter().map(is_given).collect();
         for op in self.queue.ops() {
-            let has_line = (op.origin as usize) < self.lines.len();
-            crate::ensure!(has_line, refusal("an operation has no line"));
+            let has_origin = (op.origin as usize) < self.origins.len();
+            crate::ensure!(has_origin, refusal("an operation has no origin"));
             self.check_order(op, &mut written)?;
         }
         let mut slots = self.roles.iter().zip(&written).filter(|(role, _)| **role == Role::Slot);

@@ -1,7 +1,7 @@
 //! What graphs and engines report about themselves and callers rely on.
 
 use super::*;
-use crate::graph::Role;
+use crate::graph::{Origin, Role};
 use crate::ops::unary::{Unary, UnaryFn};
 
 const NEG: Unary = Unary { f: UnaryFn::Neg };
@@ -228,26 +228,26 @@ fn short_draws_move_the_generator_on() {
 }
 
 #[test]
-fn lines_are_known_by_number() {
+fn origins_are_known_by_number() {
     let engine = engine(1 << 20);
-    assert_eq!(record::line(), None);
+    assert_eq!(record::origin(), None);
     let x = tensor(&engine, &[2], &[1f32, 2.0]);
     let recording = recorded(&engine, &[], || {
-        let mut lines = vec![record::line().unwrap()];
-        for text in ["net.py:8", "net.py:9", "net.py:8"] {
-            record::set_line(text);
-            lines.push(record::line().unwrap());
+        let mut numbers = vec![record::origin().unwrap()];
+        for line in ["net.py:8", "net.py:9", "net.py:8"] {
+            record::set_origin(Origin::at(line));
+            numbers.push(record::origin().unwrap());
         }
-        assert!(lines[1] == lines[3] && lines[0] != lines[1] && lines[1] != lines[2]);
-        record::set_line_number(lines[2]);
+        assert!(numbers[1] == numbers[3] && numbers[0] != numbers[1] && numbers[1] != numbers[2]);
+        record::set_origin_number(numbers[2]);
         let made = run(&engine, NEG, &[&x]).unwrap();
-        record::set_line_number(99);
-        assert_eq!(record::line(), Some(lines[2]), "there is no such line");
+        record::set_origin_number(99);
+        assert_eq!(record::origin(), Some(numbers[2]), "there is no such origin");
+        assert_eq!(record::origin_of(numbers[1]), Some(Origin::at("net.py:8")));
         made.to_vec()
     });
-    let origin = recording.operations().0.ops()[0].origin;
-    assert_eq!(&*recording.line(origin), "net.py:9");
-    assert_eq!(recording.lines().len(), 4);
+    assert_eq!(*recording.origin(&recording.operations().0.ops()[0]), Origin::at("net.py:9"));
+    assert_eq!(recording.origins().len(), 4);
 }
 
 #[test]

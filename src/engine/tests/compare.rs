@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::Compared;
 use crate::error::Error;
+use crate::graph::Origin;
 use crate::kernels::Prepared;
 use crate::ops::Real;
 use crate::ops::norm::BatchNormInference;
@@ -76,11 +77,11 @@ fn what_makes_a_difference_is_named() {
     let momentum = json!({"op": "update", "f": "sgd", "momentum": true, "nesterov": false, "weight_decay": false});
     let [graph, recorded] = ["add", "mul"].map(|f| {
         let recording = recorded(engine, std::slice::from_ref(x), || {
-            record::set_line("net.py:8");
+            record::set_origin(Origin::at("net.py:8"));
             let g = run(engine, binary(f), &[x, w]).unwrap();
-            record::set_line("net.py:9");
+            record::set_origin(Origin::at("net.py:9"));
             run(engine, kind(momentum.clone()), &[w, &g[0], &one, &buffer, &one, &none]).unwrap();
-            record::set_line("net.py:10");
+            record::set_origin(Origin::at("net.py:10"));
             run(engine, kind(json!({"op": "unary", "f": "neg"})), &[x]).unwrap().to_vec()
         });
         Executable::new(engine, &recording, &Options::AS_RECORDED).unwrap()

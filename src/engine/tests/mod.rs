@@ -36,6 +36,7 @@ use serde_json::json;
 use super::*;
 use crate::device::{ALIGNMENT, Account, Backend};
 use crate::dtype::{DType, Element};
+use crate::graph::Origin;
 use crate::view::Meta;
 
 /// A backend with a limited number of bytes; fresh memory is filled with garbage.
@@ -166,7 +167,7 @@ fn sgd() -> Kind {
 /// Records `step`, whose return value becomes the recording's results.
 fn recorded(engine: &Engine, arguments: &[View], step: impl FnOnce() -> Vec<View>) -> Recording {
     record::begin(Recording::new(engine.device(), arguments)).unwrap();
-    record::set_line("net.py:7");
+    record::set_origin(Origin::at("net.py:7"));
     let results = step();
     let mut recording = crate::engine::end_recording(&results).unwrap();
     drop(results);

@@ -14,7 +14,7 @@ fn never_written(engine: &Engine, like: &View) -> View {
     let outputs = std::slice::from_ref(&made);
     record::with(|r| {
         r.recording.unwritten(inputs, outputs);
-        r.recording.push(op.call(), inputs, outputs, r.line());
+        r.recording.push(op.call(), inputs, outputs, r.origin());
     });
     engine.turn().0.insert(op);
     made

@@ -51,9 +51,9 @@ fn nothing_runs_and_nothing_is_allocated_while_recording() {
 fn the_number_of_no_line_changes_nothing() {
     let engine = engine(1 << 20);
     recorded(&engine, &[], || {
-        let here = record::line().unwrap();
-        record::set_line_number(here + 1);
-        assert_eq!(record::line(), Some(here), "the next line is still to be named");
+        let here = record::origin().unwrap();
+        record::set_origin_number(here + 1);
+        assert_eq!(record::origin(), Some(here), "the next origin is still to be named");
         vec![]
     });
 }

@@ -1,6 +1,7 @@
 //! How the difference between two recordings is described.
 
 use super::*;
+use crate::graph::Origin;
 use crate::ops::Real;
 use crate::ops::norm::BatchNorm;
 use crate::view::SliceRange;
@@ -57,7 +58,7 @@ fn normalised(
     keeps: bool,
 ) -> (Recording, Option<View>) {
     let mut kept = None;
-    let at = |line: usize| record::set_line(&format!("{file}:{line}"));
+    let at = |line: usize| record::set_origin(Origin::at(&format!("{file}:{line}")));
     let recording = recorded(engine, std::slice::from_ref(x), || {
         at(1);
         let turned = run(engine, negate(), &[x]).unwrap();

@@ -3,5 +3,6 @@
 pub mod checksum;
 pub mod draft;
 pub mod export;
+pub mod origin;
 pub mod queue;
 pub(crate) mod saved;

@@ -43,7 +43,7 @@ pub struct Op {
     pub inputs: SmallVec<[Place; 4]>,
     /// What it writes; a state output is the same place as its input.
     pub outputs: SmallVec<[Place; 2]>,
-    /// The line of the user's program that it comes from, by the recorder's number for the line.
+    /// The number of its [`Origin`](crate::graph::Origin) in the recording.
     pub origin: u32,
 }
 

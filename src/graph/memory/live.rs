@@ -1,10 +1,8 @@
 //! What the arena holds while each operation runs.
 
-use std::sync::Arc;
-
 use crate::device::ALIGNMENT;
 use crate::error::LiveTensor;
-use crate::graph::{Graph, Lifetime, Place};
+use crate::graph::{Graph, Lifetime, Origin, Place};
 use crate::packing;
 
 /// A tensor in the arena, or an operation's scratch.
@@ -65,16 +63,18 @@ impl Graph {
         curve.iter().position(|&live| live == peak).unwrap_or(0)
     }
 
-    /// What the arena holds while a node runs, for error messages; `lines` are those of the user's
-    /// program, indexed by [`Op::origin`](crate::graph::Op::origin).
-    pub fn live_tensors(&self, node: usize, lines: &[Arc<str>]) -> Vec<LiveTensor> {
+    /// What the arena holds while a node runs, for error messages; `origins` are those of
+    /// the recording.
+    pub fn live_tensors(&self, node: usize, origins: &[Origin]) -> Vec<LiveTensor> {
         let at = Lifetime { first: node as u32, last: node as u32 };
         let residents = self.residents().into_iter();
         let alive = residents.filter(|live| live.life.meets(&at));
         let tensor = |live: Live| LiveTensor {
             name: self.name(&live),
             bytes: live.bytes,
-            line: lines.get(self.ops[live.maker].origin as usize).cloned(),
+            line: origins
+                .get(self.ops[live.maker].origin as usize)
+                .map(|origin| origin.to_string().into()),
         };
         alive.map(tensor).collect()
     }
@@ -94,6 +94,7 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
+    use crate::graph::Origin;
     use crate::graph::Role::*;
     use crate::graph::testing::Recorder;
 
@@ -108,7 +109,7 @@ mod tests {
         let graph = recorder.graph().unwrap();
         assert_eq!(graph.curve(), [64, 128, 128]);
         assert_eq!((graph.peak_node(), graph.peak_bytes()), (1, 128));
-        let named = graph.live_tensors(2, &["an unknown line".into()]);
+        let named = graph.live_tensors(2, &[Origin::unknown()]);
         assert_eq!(named.len(), 2);
         assert_eq!((&*named[0].name, named[0].bytes), ("neg float32 (16,)", 64));
         assert_eq!(named[0].line.as_deref(), Some("an unknown line"));

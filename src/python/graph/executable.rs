@@ -232,14 +232,14 @@ impl PyGraph {
         self.graph.summary()
     }
 
-    /// Nodes, blocks, edges, totals, the source lines that are the nodes' origins, and the numbers
-    /// of the argument and result blocks.
+    /// Nodes, blocks, edges, totals, the nodes' origins by number, and the numbers of the argument
+    /// and result blocks.
     fn to_json(&self) -> PyResult<String> {
         heap::expect(self.nodes().saturating_mul(JSON_BYTES_A_NODE))?;
         let mut graph = self.graph.graph().to_json();
         graph["arguments"] = self.graph.argument_blocks().into();
         graph["results"] = self.graph.result_blocks().into();
-        graph["lines"] = self.graph.lines().iter().map(|line| &**line).collect();
+        graph["origins"] = serde_json::json!(self.graph.origins());
         Ok(graph.to_string())
     }
 

@@ -1,7 +1,7 @@
 //! The line of the user's program that an operation comes from, looked up only while recording.
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use pyo3::ffi;
@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
+use super::asking;
 use crate::device::live::AtLine;
 use crate::engine::record::{self, Mode};
 
@@ -17,8 +18,6 @@ use crate::engine::record::{self, Mode};
 static PACKAGE: OnceLock<String> = OnceLock::new();
 
 thread_local! {
-    /// Whether the current line was set explicitly, as it is for operations of backward.
-    static IS_SET: Cell<bool> = const { Cell::new(false) };
     static SEEN: RefCell<Seen> = RefCell::default();
 }
 
@@ -27,13 +26,13 @@ thread_local! {
 struct Seen {
     /// Whether each belongs to the package, by address; valid because the objects are kept alive.
     codes: FxHashMap<usize, (bool, Py<PyAny>)>,
-    /// The recorder's numbers of lines in other code.
-    lines: FxHashMap<(usize, i32), u32>,
+    /// The recorder's numbers of origins, by line in other code and what asks there.
+    origins: FxHashMap<(usize, i32, u32), u32>,
 }
 
 /// While this thread records, notes the program's current line.
 pub(in crate::python) fn note_line(py: Python<'_>) {
-    if record::mode() == Mode::Record && !IS_SET.get() {
+    if record::mode() == Mode::Record && !asking::has_line() {
         let _ = innermost(py, is_known_own, note); // operations without a line are recorded, too
     }
 }
@@ -93,14 +92,14 @@ fn is_known_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Notes a line of code outside the package.
 fn note(code: &Bound<'_, PyAny>, line: i32) -> PyResult<()> {
-    let place = (code.as_ptr().addr(), line);
-    if let Some(number) = SEEN.with_borrow(|seen| seen.lines.get(&place).copied()) {
-        record::set_line_number(number);
+    let place = (code.as_ptr().addr(), line, asking::number());
+    if let Some(number) = SEEN.with_borrow(|seen| seen.origins.get(&place).copied()) {
+        record::set_origin_number(number);
         return Ok(());
     }
-    record::set_line(&format!("{}:{line}", file(code)?));
-    let number = record::line().unwrap_or(0);
-    SEEN.with_borrow_mut(|seen| seen.lines.insert(place, number));
+    asking::set_line(&format!("{}:{line}", file(code)?));
+    let number = record::origin().unwrap_or(0);
+    SEEN.with_borrow_mut(|seen| seen.origins.insert(place, number));
     Ok(())
 }
 
@@ -110,8 +109,8 @@ fn file<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
 
 /// Clears the cache at the end of a recording.
 pub(super) fn forget() {
+    asking::forget();
     let seen = SEEN.take();
-    IS_SET.set(false);
     drop(seen); // only after taking it, since dropping may run code
 }
 
@@ -121,24 +120,6 @@ fn set_package(folder: &str) {
     let _ = PACKAGE.set(folder.into()); // every call passes the same folder
 }
 
-/// Attributes the operations that follow to a line returned by `origin`, or for 0 to the program's
-/// current line.
-#[pyfunction]
-fn set_origin(number: u32) {
-    IS_SET.set(number != 0);
-    if number != 0 {
-        record::set_line_number(number);
-    }
-}
-
-/// The number of the line that the last recorded operation came from; 0 if it has none.
-#[pyfunction]
-fn origin() -> u32 {
-    record::line().unwrap_or(0)
-}
-
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(set_package, module)?)?;
-    module.add_function(wrap_pyfunction!(set_origin, module)?)?;
-    module.add_function(wrap_pyfunction!(origin, module)?)
+    module.add_function(wrap_pyfunction!(set_package, module)?)
 }

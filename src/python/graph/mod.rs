@@ -1,6 +1,7 @@
 //! Recordings and graphs as Python objects.
 
 mod arguments;
+mod asking;
 mod executable;
 mod lines;
 mod recording;
@@ -71,6 +72,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(note_change, module)?)?;
     module.add_function(wrap_pyfunction!(check_finite, module)?)?;
     arguments::register(module)?;
+    asking::register(module)?;
     lines::register(module)?;
     signature::register(module)
 }

@@ -17,7 +17,7 @@ use crate::engine::{self, Budget, Executable, Limits, Options, Recording};
 use crate::error::Error;
 use crate::graph::Parallel;
 use crate::ops::View;
-use crate::step::{self, Names, Origin, Settings};
+use crate::step::{self, Names, Returned, Settings};
 
 /// A recording on one thread: once it is created, the thread's operations are only buffered.
 #[pyclass(name = "Recording", module = "singa_rs._core", frozen)]
@@ -80,20 +80,20 @@ impl From<PyBudget> for Budget {
 
 /// Where a result of a step comes from.
 #[derive(FromPyObject)]
-enum PyOrigin<'py> {
+enum PyReturned<'py> {
     Of(String, usize),
     Held(Bound<'py, Handle>),
 }
 
-impl PyOrigin<'_> {
-    fn origin(&self) -> PyResult<Origin> {
+impl PyReturned<'_> {
+    fn returned(&self) -> PyResult<Returned> {
         match self {
-            PyOrigin::Of(kind, index) if kind == "made" => Ok(Origin::Made(*index)),
-            PyOrigin::Of(kind, index) if kind == "argument" => Ok(Origin::Argument(*index)),
-            PyOrigin::Of(kind, _) => {
+            PyReturned::Of(kind, index) if kind == "made" => Ok(Returned::Made(*index)),
+            PyReturned::Of(kind, index) if kind == "argument" => Ok(Returned::Argument(*index)),
+            PyReturned::Of(kind, _) => {
                 Err(Error::value("save_step", kind, "made, argument or a tensor").into())
             }
-            PyOrigin::Held(tensor) => Ok(Origin::Held(tensor.get().view()?)),
+            PyReturned::Held(tensor) => Ok(Returned::Held(tensor.get().view()?)),
         }
     }
 }
@@ -228,7 +228,7 @@ impl PyRecording {
         &self,
         file: &Bound<'_, PyAny>,
         arguments: Vec<String>,
-        results: Vec<(String, PyOrigin<'_>)>,
+        results: Vec<(String, PyReturned<'_>)>,
         states: Vec<(String, Bound<'_, Handle>)>,
         exact: bool,
         check_finite: bool,
@@ -237,7 +237,7 @@ impl PyRecording {
     ) -> PyResult<()> {
         let budget = memory_budget.map(Budget::from);
         let settings = Settings { exact, check_finite, parallel, budget };
-        let results = results.into_iter().map(|(name, origin)| Ok((name, origin.origin()?)));
+        let results = results.into_iter().map(|(name, result)| Ok((name, result.returned()?)));
         let states = states.into_iter().map(|(name, state)| Ok((name, state.get().view()?)));
         let (results, states) =
             (results.collect::<PyResult<_>>()?, states.collect::<PyResult<_>>()?);

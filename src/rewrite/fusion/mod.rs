@@ -133,18 +133,22 @@ impl Fused {
     }
 }
 
-/// Fuses steps wherever `find` finds some.
+/// Fuses steps wherever `find` finds some. The result comes from where the one with the most
+/// arithmetic comes from.
 fn fuse(draft: &mut Draft, find: impl Fn(At) -> Option<Fused>) -> Result<()> {
     wherever(draft, find, |draft, Fused { region, inputs, outputs, steps, at }| {
         let call = draft.infer(region.into(), &inputs)?;
-        let origin = draft.step(steps[1]).expect("it was found").origin;
+        let found = steps.iter().filter_map(|&n| draft.step(n));
+        let most = found.max_by_key(|step| step.call.cost().flops).expect("they were found");
+        let origin = most.origin;
         steps.into_iter().for_each(|n| draft.remove(n));
         draft.replace(at, Op { call, inputs, outputs, origin });
         Ok(())
     })
 }
 
-/// A step as links: a region of links alone, or an operation on elements or rows.
+/// A step as links: a region of links alone, or an operation on elements or rows. Types that are
+/// stored and nothing else are only moved and converted, which regions do not do.
 fn as_links(step: At) -> Option<Region> {
     if let Kind::Region(region) = step.kind() {
         let is_links = region.producer.is_none() && region.consumer.is_none();
@@ -153,7 +157,8 @@ fn as_links(step: At) -> Option<Region> {
     let (family, [output]) = (step.kind().family(), &step.outputs[..]) else { return None };
     let fits = family.locality(output.meta.shape.rank()) != Locality::All
         && family.checked().is_empty()
-        && step.call.effects == Effects::PURE;
+        && step.call.effects == Effects::PURE
+        && step.places().all(|place| !place.meta.dtype.is_storage());
     let count = step.inputs.len();
     fits.then(|| Region::of_links(count, vec![Link::first(step.kind(), count)], vec![0]))
 }

@@ -22,8 +22,8 @@ fn files_of_another_kind_or_version_are_refused() {
     assert_eq!(said(b"singa"), "it is too short for a step");
     assert_eq!(said(&[0; 100]), "it is no step");
     let mut other = file.clone();
-    other[8] = 2;
-    assert_eq!(said(&other), "it has version 2, and this is version 1");
+    other[8] = 1;
+    assert_eq!(said(&other), "it has version 1, and this is version 2");
     let longer = [&file[..], &[0]].concat();
     assert!(said(&longer).starts_with("it is truncated or damaged"));
     let shorter = &mut &file[..file.len() - 1];

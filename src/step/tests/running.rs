@@ -34,7 +34,7 @@ fn tensors_are_described_by_their_first_names() {
     assert_eq!(step.states().map(|t| &*t.name).collect::<Vec<_>>(), ["w", "lr", "lr#2"]);
     let w = step.states().next().unwrap();
     assert_eq!((w.dtype, &w.shape[..], w.bytes()), (DType::Float32, &[3, 2][..], 24));
-    assert_eq!(&*step.recording.lines()[1], "net.py:7");
+    assert_eq!(&*step.recording.origins()[1].line, "net.py:7");
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn user_code_and_unknown_results_are_not_written() {
         let done = write(engine::host(), &trained.recording, SETTINGS, names, &mut Vec::new());
         done.map_err(|error| error.to_string())
     };
-    assert!(write(names(Origin::Held(trained.w.clone()))).is_ok());
+    assert!(write(names(Returned::Held(trained.w.clone()))).is_ok());
     let want = "save_step: result loss is a tensor that the step does not use";
-    assert_eq!(write(names(Origin::Held(tensor(&[1], &[0.0])))).unwrap_err(), want);
-    assert_eq!(write(names(Origin::Made(1))).unwrap_err(), want);
+    assert_eq!(write(names(Returned::Held(tensor(&[1], &[0.0])))).unwrap_err(), want);
+    assert_eq!(write(names(Returned::Made(1))).unwrap_err(), want);
 }

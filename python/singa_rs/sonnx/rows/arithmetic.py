@@ -129,8 +129,7 @@ def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Te
 @reads("Where", since=9)
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """`x` where the condition holds, else `y`."""
-    # A recording that makes one operation of several refuses integers that are only stored.
-    return integers.in_int64(lambda a, b: autograd.where(condition, a, b), x, y)
+    return autograd.where(condition, x, y)
 
 
 @reads("IsInf", since=10)

@@ -68,8 +68,7 @@ def scatter_elements(
 ) -> Tensor:
     """A copy with updates at indices along an axis, or joined with what is there."""
     if reduction == "none":
-        # A recording refuses to write integers that are only stored.
-        return in_int64(lambda a, u: autograd.scatter(a, axis, indices, u), x, updates)
+        return autograd.scatter(x, axis, indices, updates)
     if reduction not in _REDUCTIONS:
         want = ", ".join(("none", *_REDUCTIONS))
         raise ValueError(f"ScatterElements: got reduction {reduction!r}, want one of {want}")
@@ -133,7 +132,7 @@ def one_hot(indices: Tensor, depth: Any, values: Tensor, *, axis: int = -1) -> T
     (classes,) = wholes(np.ravel(depth), "OneHot: depth")
     hit = autograd.onehot(axis, autograd.cast(indices, "int64"), classes, (False, True))
     off, on = autograd.split(values, 0, [1, 1])
-    return in_int64(lambda a, b: autograd.where(hit, a, b), on, off)
+    return autograd.where(hit, on, off)
 
 
 @reads("NonZero")

@@ -1,0 +1,29 @@
+"""What asks for the operations that are recorded: layers, backward and updates. Outside of
+recordings, nothing of it has an effect."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from .._core import begin_layer, begin_update, resume
+from ..tensor import Tensor
+
+__all__ = ["begin_layer", "resume", "updating"]
+
+
+class updating:  # noqa: N801 - it is used like a function
+    """A context in which operations belong to an update: of a parameter, and so to its layer, or
+    to that of no layer."""
+
+    __slots__ = ("_before", "_layer")
+
+    def __init__(self, param: Tensor | None = None) -> None:
+        self._layer = "" if param is None else param.name.rpartition(".")[0]
+
+    def __enter__(self) -> None:
+        self._before = begin_update(self._layer)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        resume(self._before)
