@@ -19,7 +19,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser screenshots test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library site bench bench-steps bench-load bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser screenshots test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel wheel-aarch64 test-aarch64 other-systems library site bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -38,6 +38,9 @@ help:
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
+	@echo "make wheel-aarch64  cross-build a wheel for Linux on 64-bit ARM into dist/"
+	@echo "make test-aarch64  run the Rust tests for 64-bit ARM under emulation (an hour)"
+	@echo "make other-systems  check that the crate compiles for ARM, macOS and Windows"
 	@echo "make library build the library for C programs, without Python (docs/steps.md)"
 	@echo "make site    build the documentation as pages for reading without a network"
 	@echo "make bench   measure speed, with PyTorch beside it"
@@ -200,8 +203,34 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 
 wheel: $(VENV)/.ready
-	$(BIN)/maturin build --release --out dist
+	$(BIN)/maturin build --release --compression-level 9 --out dist
 	$(BIN)/python benches/python/wheel_size.py dist
+
+# Zig, from its wheel, is the linker, and has the libraries of all systems.
+wheel-aarch64: $(VENV)/.ready
+	rustup target add aarch64-unknown-linux-gnu
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2'
+	$(BIN)/maturin build --release --compression-level 9 --out dist --zig \
+	    --target aarch64-unknown-linux-gnu --compatibility manylinux_2_28
+	$(BIN)/python benches/python/wheel_size.py dist
+
+# Debian and Ubuntu: apt-get install qemu-user g++-aarch64-linux-gnu.
+test-aarch64:
+	rustup target add aarch64-unknown-linux-gnu
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	CXX=aarch64-linux-gnu-g++ cargo test --no-default-features --lib \
+	    --target aarch64-unknown-linux-gnu -- $(ARGS)
+
+# Where the standard library of a system cannot be fetched, that system is left out, and named.
+OTHER_SYSTEMS := aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-windows-gnu
+other-systems:
+	@for system in $(OTHER_SYSTEMS); do \
+	    rustup target list --installed 2> /dev/null | grep -q $$system \
+	        || rustup target add $$system > /dev/null 2>&1 \
+	        || { echo "$$system: not checked, its standard library is not to be had"; continue; }; \
+	    PYO3_NO_PYTHON=1 RUSTFLAGS="-D warnings" cargo check --quiet --target $$system || exit 1; \
+	    echo "$$system: compiles"; done
 
 # In a folder of its own, as the extension module has the same name.
 library:

@@ -103,6 +103,7 @@ impl Fault {
 }
 
 /// The longest beginning of `text` that has at most `bytes` bytes.
+#[cfg(target_os = "linux")]
 pub fn shorten(text: &str, bytes: usize) -> &str {
     let mut ends = (0..=bytes.min(text.len())).rev();
     &text[..ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0)]

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use super::{ALIGNMENT, Backend, Device, limits};
+use super::{ALIGNMENT, Backend, Device, limits, pages};
 
 /// Allocations of at least this size are mapped directly, so that freeing them returns the pages.
 const MAP_BYTES: usize = 1 << 20;
@@ -69,14 +69,14 @@ impl Backend for Host {
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
         self.memory.take(bytes);
         self.addresses.take(bytes);
-        if bytes >= MAP_BYTES { map(bytes) } else { small(bytes) }
+        if bytes >= MAP_BYTES { pages::map(bytes) } else { small(bytes) }
     }
 
     unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize) {
-        // SAFETY: the caller guarantees that the memory came from `map` or `small` with this size.
+        // SAFETY: the caller guarantees that the memory came from `pages::map` or `small` with this size.
         unsafe {
             if bytes >= MAP_BYTES {
-                libc::munmap(pointer.as_ptr().cast(), bytes);
+                pages::unmap(pointer, bytes);
             } else {
                 System.dealloc(pointer.as_ptr(), layout(bytes));
             }
@@ -96,10 +96,7 @@ impl Backend for Host {
     }
 
     fn total(&self) -> usize {
-        // SAFETY: only queries two numbers.
-        let (pages, size) =
-            unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-        (pages.max(1) as usize).saturating_mul(size.max(1) as usize)
+        pages::installed()
     }
 }
 
@@ -111,28 +108,4 @@ fn small(bytes: usize) -> Option<NonNull<u8>> {
     // Bypasses the global allocator, because the heap's reserve is not for tensors.
     // SAFETY: size classes are never zero.
     NonNull::new(unsafe { System.alloc(layout(bytes)) })
-}
-
-fn map(bytes: usize) -> Option<NonNull<u8>> {
-    // SAFETY: an anonymous private mapping at an address chosen by the kernel.
-    let pointer = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if pointer == libc::MAP_FAILED {
-        return None;
-    }
-    // Fewer page faults and TLB misses; failure is harmless.
-    #[cfg(target_os = "linux")]
-    // SAFETY: the range was just mapped.
-    unsafe {
-        libc::madvise(pointer, bytes, libc::MADV_HUGEPAGE);
-    }
-    NonNull::new(pointer.cast())
 }

@@ -6,18 +6,17 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
-use super::cpu;
+use super::{cpu, pages};
 use crate::error::Result;
 
 /// The reserve is split into pieces, of which only as many are released as are needed.
 const PIECES: usize = 32;
 const PIECE_BYTES: usize = 512 << 10;
 
-static HELD: [AtomicPtr<c_void>; PIECES] = [const { AtomicPtr::new(null_mut()) }; PIECES];
+static HELD: [AtomicPtr<u8>; PIECES] = [const { AtomicPtr::new(null_mut()) }; PIECES];
 /// The number of pieces missing from the reserve.
 static MISSING: AtomicUsize = AtomicUsize::new(PIECES);
 
@@ -79,15 +78,18 @@ fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
 /// Releases a piece of the reserve; returns whether there was one.
 pub fn let_go() -> bool {
     for piece in &HELD {
-        let start = piece.swap(null_mut(), AcqRel);
-        if !start.is_null() {
+        if let Some(start) = NonNull::new(piece.swap(null_mut(), AcqRel)) {
             MISSING.fetch_add(1, Relaxed);
-            // SAFETY: the piece was mapped with this size, and nobody else has its address.
-            unsafe { libc::munmap(start, PIECE_BYTES) };
+            give_back(start);
             return true;
         }
     }
     false
+}
+
+fn give_back(piece: NonNull<u8>) {
+    // SAFETY: the piece was mapped with this size, and nobody else has its address.
+    unsafe { pages::unmap(piece, PIECE_BYTES) };
 }
 
 /// Refuses new work if the heap has run dry.
@@ -106,14 +108,13 @@ fn hold() -> Result<()> {
         if !piece.load(Acquire).is_null() {
             continue;
         }
-        let Some(start) = map(PIECE_BYTES) else {
+        let Some(start) = pages::map_uncounted(PIECE_BYTES) else {
             return Err(cpu::device().pool().out_of_memory("allocate", PIECE_BYTES));
         };
-        match piece.compare_exchange(null_mut(), start, AcqRel, Relaxed) {
-            Ok(_) => MISSING.fetch_sub(1, Relaxed),
-            // SAFETY: the piece was just mapped; another thread has already filled the slot.
-            Err(_) => unsafe { libc::munmap(start, PIECE_BYTES) as usize },
-        };
+        match piece.compare_exchange(null_mut(), start.as_ptr(), AcqRel, Relaxed) {
+            Ok(_) => _ = MISSING.fetch_sub(1, Relaxed),
+            Err(_) => give_back(start), // another thread has filled the slot
+        }
     }
     Ok(())
 }
@@ -130,8 +131,9 @@ pub fn expect(bytes: usize) -> Result<()> {
 
 /// Whether this many bytes can be mapped from the system right now.
 pub fn has(bytes: usize) -> bool {
+    let mapped = pages::map_uncounted(bytes.max(1));
     // SAFETY: the mapping was made here, and nobody else has its address.
-    map(bytes.max(1)).is_some_and(|start| unsafe { libc::munmap(start, bytes.max(1)) } == 0)
+    mapped.is_some_and(|start| unsafe { pages::unmap(start, bytes.max(1)) })
 }
 
 /// Free bytes that the heap has taken from the system, as far as the C library reports them.
@@ -144,7 +146,7 @@ pub fn unused() -> usize {
     // SAFETY: the function has this signature since glibc 2.33; earlier versions lack it.
     unsafe {
         let tell = libc::dlsym(libc::RTLD_DEFAULT, c"mallinfo2".as_ptr());
-        if tell.is_null() { 0 } else { std::mem::transmute::<*mut c_void, Tell>(tell)().0[8] }
+        if tell.is_null() { 0 } else { std::mem::transmute::<*mut libc::c_void, Tell>(tell)().0[8] }
     }
 }
 
@@ -152,15 +154,6 @@ pub fn unused() -> usize {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn unused() -> usize {
     0
-}
-
-/// Maps untouched memory from the system.
-fn map(bytes: usize) -> Option<*mut c_void> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a mapping at an address chosen by the system.
-    let start = unsafe { libc::mmap(null_mut(), bytes, access, flags, -1, 0) };
-    (start != libc::MAP_FAILED).then_some(start)
 }
 
 /// Returns the heap's free pages to the system. Preparing kernels allocates and frees hundreds of

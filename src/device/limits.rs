@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::heap;
+use super::pages;
 
 /// Left to the rest of the process, so that running out raises an exception instead of getting the
 /// process killed by the kernel.
@@ -13,6 +13,7 @@ const RESERVE_BYTES: usize = 256 << 20;
 const RESERVE_SHARE: usize = 8;
 /// The reserve below the process's own limits. Exceeding those kills nothing, but small
 /// allocations, thread stacks and other libraries' memory are refused.
+#[cfg(unix)]
 const OWN_RESERVE_BYTES: usize = 64 << 20;
 
 /// Bytes that this process may still fill: the least of the machine's free memory, the headroom of
@@ -20,21 +21,42 @@ const OWN_RESERVE_BYTES: usize = 64 << 20;
 pub fn memory() -> usize {
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| machine_headroom(&text));
-    let data = own_headroom(limit(libc::RLIMIT_DATA), statm(5));
-    cgroup_headrooms().into_iter().chain(machine).chain(data).min().unwrap_or(usize::MAX)
+    let told = pages::free().map(|free| without_reserve(free, pages::installed()));
+    let known = machine.into_iter().chain(told).chain(data_headroom());
+    cgroup_headrooms().into_iter().chain(known).min().unwrap_or(usize::MAX)
 }
 
 /// Bytes of address space that this process may still reserve (`ulimit -v`), minus a reserve.
+#[cfg(unix)]
 pub fn addresses() -> usize {
     own_headroom(limit(libc::RLIMIT_AS), statm(0)).unwrap_or(usize::MAX)
 }
 
+/// Bytes of address space that this process may still reserve: Windows has no such limit.
+#[cfg(not(unix))]
+pub fn addresses() -> usize {
+    usize::MAX
+}
+
+/// Bytes that this process may still fill (`ulimit -d`), if that is limited.
+#[cfg(unix)]
+fn data_headroom() -> Option<usize> {
+    own_headroom(limit(libc::RLIMIT_DATA), statm(5))
+}
+
+/// Windows has no such limit.
+#[cfg(not(unix))]
+fn data_headroom() -> Option<usize> {
+    None
+}
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 type Resource = libc::__rlimit_resource_t;
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(all(unix, not(all(target_os = "linux", target_env = "gnu"))))]
 type Resource = libc::c_int;
 
 /// A resource limit of this process, if one is set.
+#[cfg(unix)]
 fn limit(resource: Resource) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes two numbers.
@@ -45,22 +67,22 @@ fn limit(resource: Resource) -> Option<usize> {
 
 /// The headroom below a limit of the process; None if there is no limit. If little is left, the
 /// heap's free bytes count, which take longer to find out.
+#[cfg(unix)]
 fn own_headroom(limit: Option<usize>, used: impl FnOnce() -> Option<usize>) -> Option<usize> {
     let limit = limit?;
     let reserve = OWN_RESERVE_BYTES.min(limit / RESERVE_SHARE);
     let left = limit.saturating_sub(used()?);
-    let again = if left < 2 * reserve { heap::unused() } else { 0 };
+    let again = if left < 2 * reserve { super::heap::unused() } else { 0 };
     Some((left + again).saturating_sub(reserve))
 }
 
 /// A field of `/proc/self/statm`, which counts pages, in bytes.
+#[cfg(unix)]
 fn statm(place: usize) -> impl FnOnce() -> Option<usize> {
     move || {
         let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-        let pages: usize = text.split_whitespace().nth(place)?.parse().ok()?;
-        // SAFETY: asks for a number.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        pages.checked_mul(page.max(1) as usize)
+        let count: usize = text.split_whitespace().nth(place)?.parse().ok()?;
+        count.checked_mul(pages::page())
     }
 }
 
@@ -122,6 +144,7 @@ fn group_headroom(limit: &str, usage: &str, stat: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::heap;
 
     const MIB: usize = 1 << 20;
 

@@ -1,6 +1,5 @@
 //! Fork detection: threads and locks do not survive `fork`.
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::heap;
@@ -37,15 +36,21 @@ pub fn is_orphan() -> bool {
     ORPHANED.load(Relaxed)
 }
 
+#[cfg(unix)]
 extern "C" fn in_child() {
     ORPHANED.store(USED.load(Relaxed), Relaxed);
 }
 
+#[cfg(unix)]
 fn watch() {
-    static ONCE: Once = Once::new();
+    static ONCE: std::sync::Once = std::sync::Once::new();
     // SAFETY: the handler only touches atomics, which is allowed between fork and exec.
     #[allow(unsafe_code)]
     ONCE.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(in_child));
     });
 }
+
+/// There is no `fork` on Windows.
+#[cfg(not(unix))]
+fn watch() {}

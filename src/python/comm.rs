@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::op::{run, run_into};
 use super::tensor::Handle;
 use super::{attrs, exit, handler};
+#[cfg(target_os = "linux")]
 use crate::comm::mpi::{self, Handles};
 use crate::comm::{self, Exchange, Group};
 use crate::dtype::DType;
@@ -140,11 +141,13 @@ fn timeout(seconds: f64) -> PyResult<Duration> {
 }
 
 /// A dictionary of integers.
+#[cfg(target_os = "linux")]
 struct Found<'a, 'py>(&'a Bound<'py, PyDict>);
 
+#[cfg(target_os = "linux")]
 impl<'py> Found<'_, 'py> {
     fn get<T: for<'a> FromPyObject<'a, 'py>>(&self, name: &str) -> PyResult<T> {
-        let missing = || PyKeyError::new_err(name.to_owned());
+        let missing = || pyo3::exceptions::PyKeyError::new_err(name.to_owned());
         let value = self.0.get_item(name)?.ok_or_else(missing)?;
         value.extract().map_err(Into::into)
     }

@@ -6,7 +6,7 @@
 //! are stopped.
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -54,15 +54,31 @@ fn is_ending() -> bool {
         // The name since Python 3.13, and the earlier one.
         let names = [c"Py_IsFinalizing", c"_Py_IsFinalizing"].into_iter();
         // SAFETY: the function has no arguments and may be called at any time.
-        names.map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }).find_map(
-            |found| {
-                // SAFETY: as above.
-                (!found.is_null()).then(|| unsafe { std::mem::transmute::<_, Asked>(found) })
-            },
-        )
+        names.map(in_python).find_map(|found| unsafe {
+            (!found.is_null()).then(|| std::mem::transmute::<*mut c_void, Asked>(found))
+        })
     });
     // SAFETY: as above; the other function may be called at any time, too.
     unsafe { pyo3::ffi::Py_IsInitialized() == 0 || asked.is_some_and(|asked| asked() != 0) }
+}
+
+/// The address of a function of the interpreter; null if it has none of this name.
+#[cfg(unix)]
+fn in_python(name: &CStr) -> *mut c_void {
+    // SAFETY: looks for a name.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+/// The address of a function of the interpreter; null if it has none of this name.
+#[cfg(windows)]
+fn in_python(name: &CStr) -> *mut c_void {
+    use libloading::os::windows::Library;
+    let Ok(library) = Library::open_already_loaded("python3.dll") else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: only the address is taken, and the interpreter stays loaded.
+    let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
+    found.map_or(std::ptr::null_mut(), |found| *found)
 }
 
 /// Called when the interpreter has ended, before the process's libraries are unloaded.

@@ -219,7 +219,7 @@ fn open(path: &Path) -> Result<Function> {
 /// The file of a compiled kernel. Files are shared by processes: each is written under a name of its
 /// own, and renamed when it is whole.
 fn built(code: Code, hash: u64) -> Result<PathBuf> {
-    let folder = std::env::temp_dir().join("singa_rs-emulated");
+    let folder = std::env::temp_dir().join(format!("singa_rs-emulated-{}", std::env::consts::ARCH));
     let failed = |e: std::io::Error| refusal(e.to_string());
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let library = folder.join(format!("{hash:016x}.so"));
@@ -243,6 +243,8 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
 
 /// What comes before every kernel, compiled once.
 fn header(folder: &Path, prelude: &str) -> Result<PathBuf> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = |e: std::io::Error| refusal(e.to_string());
     let mut hasher = DefaultHasher::new();
     (HEADER, prelude).hash(&mut hasher);
