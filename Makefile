@@ -210,7 +210,7 @@ wheel: $(VENV)/.ready
 wheel-aarch64: $(VENV)/.ready
 	rustup target add aarch64-unknown-linux-gnu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2'
-	$(BIN)/maturin build --release --compression-level 9 --out dist --zig \
+	PATH="$(BIN):$$PATH" maturin build --release --compression-level 9 --out dist --zig \
 	    --target aarch64-unknown-linux-gnu --compatibility manylinux_2_28
 	$(BIN)/python benches/python/wheel_size.py dist
 

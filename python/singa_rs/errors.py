@@ -220,8 +220,8 @@ def reraise(
     code outside of this package and NumPy; otherwise one that adds what is missing."""
     made = error if _is_users(error) else _explained(op, function, args, kwargs, error)
     if made is error:
-        raise error
-    raise made from error.with_traceback(without_library(error.__traceback__))
+        raise error.with_traceback(_without_library(error.__traceback__))
+    raise made from error.with_traceback(_without_library(error.__traceback__))
 
 
 def is_own(error: Exception) -> bool:
@@ -243,7 +243,7 @@ def place(error: Exception, path: str) -> None:
     error.args = (f"{path}: {text}", *error.args[1:])
 
 
-def without_library(trace: TracebackType | None) -> TracebackType | None:
+def _without_library(trace: TracebackType | None) -> TracebackType | None:
     """A traceback without this package's frames, unless `SINGA_RS_FULL_TRACEBACK=1`."""
     if trace is None or os.environ.get("SINGA_RS_FULL_TRACEBACK") == "1":
         return trace
@@ -256,6 +256,11 @@ def without_library(trace: TracebackType | None) -> TracebackType | None:
     for one in reversed(frames):
         made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return made
+
+
+def shortened(error: Exception) -> Exception:
+    """An error of this package without its frames; another one as it is."""
+    return error.with_traceback(_without_library(error.__traceback__)) if is_own(error) else error
 
 
 def _ends_in_users(error: Exception) -> bool:

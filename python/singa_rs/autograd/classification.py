@@ -238,7 +238,10 @@ def softmax_cross_entropy(
     given, along = _logits(name, x, axis)
     is_labels = _is_labels(given, _shape(name, t), along)
     if not is_labels and _shape(name, t) != given.shape:
-        raise _unfit(name, x, t, "one class index for each row, or a weight for each logit")
+        is_last = _shape(name, t) == given.shape[:-1]
+        hint = "; axis=-1 where the classes are along the last axis" if is_last else ""
+        want = f"one class index for each row, or a weight for each logit{hint}"
+        raise _unfit(name, x, t, want)
     is_plain = weight is None and ignore_index is None and reduction == "mean"
     if is_plain and not smoothing:
         return _fused(given, t, along, is_labels)

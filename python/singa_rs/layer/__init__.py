@@ -104,6 +104,7 @@ from .pairs import (
     PairwiseDistance,
 )
 from .parameter_list import (
+    Parameter,
     ParameterDict,
     ParameterList,
 )
@@ -271,6 +272,7 @@ __all__ = [
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
+    "Parameter",
     "ParameterDict",
     "ParameterList",
     "PixelShuffle",

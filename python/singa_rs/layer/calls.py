@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import autograd
-from ..errors import FOREIGN, is_own, place, without_library
+from ..errors import FOREIGN, is_own, place, shortened
 from ..errors import reraise as name_it
 from ..record import UserCodeLock, begin_layer, is_recording, making_state, resume
 from ..tensor import Tensor
@@ -108,7 +108,7 @@ def reraise(
             error = named
     if isinstance(error, Exception) and is_own(error):
         place(error, layer._node.path)
-        raise error.with_traceback(without_library(error.__traceback__)) from error.__cause__
+        raise shortened(error) from error.__cause__
     raise error
 
 

@@ -1,4 +1,4 @@
-"""Lists and dictionaries of parameters, which have no computation of their own."""
+"""Parameters, and lists and dictionaries of them, which have no computation of their own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,22 @@ def _parameter(value: Any, what: str) -> Tensor:
         raise DTypeError(f"{what}: got dtype {made.dtype.name}, want a float dtype")
     made.stores_grad = True
     made.set_account("parameters")
+    return made
+
+
+def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
+    """A parameter of the layer or module that has it as an attribute (PyTorch Parameter): a tensor
+    that stores its gradient, which optimizers update and files contain.
+
+    Args:
+        data: a tensor, whose memory it shares, or an array or numbers, which are copied; floats.
+        requires_grad: False for one that stays as it is.
+
+    Raises:
+        TypeError: something else. DTypeError: no floats.
+    """
+    made = _parameter(data, "Parameter").detach()
+    made.requires_grad = made.stores_grad = requires_grad
     return made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import autograd, record, tensor, viz
 from ..dist.forecast import forecast
-from ..errors import GraphError
+from ..errors import GraphError, shortened
 from ..layer.arrays import admit, holds_array
 from ..layer.base import Layer
 from ..layer.calls import with_place
@@ -330,7 +330,10 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         if self._graphs is not None:
             graphed = graph_function(self, function, name, training)
             if graphed is not None:
-                made = graphed(function, self, training, args, kwargs)
+                try:
+                    made = graphed(function, self, training, args, kwargs)
+                except Exception as error:
+                    raise shortened(error) from error.__cause__
                 if self._has_mode and self.training is training and name == self._step():
                     self._graphs.fast_path = graphed.fast_path()
                 return made

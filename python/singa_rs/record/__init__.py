@@ -32,7 +32,6 @@ __all__ = [
     "Step",
     "Tap",
     "Taps",
-    "begin_layer",
     "flatten",
     "infer",
     "is_recording",
@@ -42,9 +41,7 @@ __all__ = [
     "observed",
     "operations",
     "plan",
-    "resume",
     "save_step",
-    "updating",
 ]
 
 

@@ -122,15 +122,19 @@ def _bilinear(d: Draw) -> Text:
     return f"{place}({x}, {x} * 0.5)"
 
 
-@recipe_for("layer.ParameterList", "layer.ParameterDict")
+@recipe_for("layer.Parameter", "layer.ParameterList", "layer.ParameterDict")
 def _parameters(d: Draw) -> Text:
     place, x = f"self.l{len(d.program.init)}", matrix(d)
     if x is None:
         return None
     given = values.constant(d.rng, size(d, x)[1:], d.seed())
     given = given if given.startswith(("np.", "draw(")) else f"draw({d.seed()}, {size(d, x)[1:]})"
-    if d.rng.random() < 0.5:
-        d.define(f"{place} = layer.ParameterList([{given}])")
-        return f"{x} * {place}[0]"
-    d.define(f"{place} = layer.ParameterDict({{'a': {given}}})")
-    return f"{x} * {place}['a']"
+    made, read = d.rng.choice(
+        [
+            (f"layer.Parameter({given})", place),
+            (f"layer.ParameterList([{given}])", f"{place}[0]"),
+            (f"layer.ParameterDict({{'a': {given}}})", f"{place}['a']"),
+        ]
+    )
+    d.define(f"{place} = {made}")
+    return f"{x} * {read}"
