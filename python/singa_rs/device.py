@@ -170,8 +170,8 @@ def info() -> dict[str, Any]:
         `threads`, how many run an operation (`Device.set_num_threads`); `allowed_threads`, how many
         the processors, the control group and `OMP_NUM_THREADS` allow now; `quota`, the processors'
         time that the control group grants, in processors, or None; `instructions`, the set that
-        kernels use (`baseline`, `avx2` or `avx512`); `library`, what computes convolutions and
-        matrix products (`onednn X.Y` or `portable`).
+        kernels use (`baseline`, `neon`, `avx2` or `avx512`); `library`, what computes convolutions
+        and matrix products (`onednn X.Y` or `portable`).
     """
     allowed, quota, instructions = _core.machine()
     return {

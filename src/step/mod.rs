@@ -199,7 +199,10 @@ impl Step {
     }
 
     /// The graph for the device's current number of threads.
-    fn graph(&self) -> Result<Arc<Executable>> {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Budget`].
+    pub fn graph(&self) -> Result<Arc<Executable>> {
         let threads = self.engine.device().threads();
         let mut planned = self.planned();
         if let Some(known) = planned.as_ref().filter(|planned| planned.threads == threads) {

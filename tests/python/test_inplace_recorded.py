@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from recorded import pair, replays, same
-from singa_rs import autograd, module, opt, tensor
+from singa_rs import DTypeError, GraphError, autograd, module, opt, tensor
 from singa_rs.tensor import from_numpy
 
 
@@ -81,8 +81,16 @@ def _tiled(h, q):
     return u + t.as_type("float32")
 
 
+def _where_a_mask_holds(h, q):
+    h[h > 0.5] = 2.0
+    h[h < -0.5] = q.sum()  # which gets the gradient of those places
+    h[h[:, 0] > 1.0] = -1.0  # whole rows
+    return h * q
+
+
 @pytest.mark.parametrize(
-    "write", [_through_a_view, _through_a_copy, _of_runs, _wider, _new_memory, _tiled]
+    "write",
+    [_where_a_mask_holds, _through_a_view, _through_a_copy, _of_runs, _wider, _new_memory, _tiled],
 )
 def test_recorded_steps_write_as_eager_ones_do(write):
     recorded, eager = pair(Writing, write)
@@ -93,3 +101,33 @@ def test_recorded_steps_write_as_eager_ones_do(write):
         same(recorded(x, y), eager(x, y))
         same([recorded.w, recorded.q], [eager.w, eager.q])
     assert replays(recorded) >= 3
+
+
+def test_what_a_mask_takes_has_no_size_in_a_recording():
+    class Masked(module.Module):
+        def forward(self, x):
+            return x[x > 0.0]
+
+    want = (
+        r"index: got a mask, on which the size depends, .*where, masked_fill and a\[mask\] = number"
+    )
+    with pytest.raises(GraphError, match=want):
+        Masked().compile([from_numpy(np.ones((2, 3), np.float32))], is_train=False)
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True, np.float32(4), float("nan"), 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64", "bool"])
+@pytest.mark.parametrize("shape", [(2, 3), (2,), (0, 3)])
+def test_masks_of_tensors_and_arrays_write_the_same(shape, dtype, value):
+    array = np.arange(12).reshape(2, 3, 2)[: shape[0]].astype(dtype)
+    mask = np.random.default_rng(0).random(shape) > 0.4
+
+    def made(key):
+        t = from_numpy(array.copy(), dtype=array.dtype)
+        try:
+            t[key] = value
+        except DTypeError as error:
+            return str(error)
+        return t.to_numpy().tobytes()
+
+    assert made(from_numpy(mask)) == made(mask)

@@ -16,7 +16,7 @@ import numpy as np
 from .._core import DTypeError, GraphError, ShapeError
 from ..errors import called
 from ..tensor import Tensor
-from ..tensor.dtypes import to_storage
+from ..tensor.dtypes import bool_, to_storage
 from ..tensor.indexing import parse
 from ..tensor.numbers import as_array, as_number
 from ..tensor.writing import write_array, write_tensor
@@ -25,6 +25,7 @@ from .casting import cast, convert
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
 from .rule import Rule
+from .table import METHODS
 from .tape import edge, made_by, note, remake, retain
 from .views import Expand, Identity, Index, Select, View, live_views, note_view
 
@@ -167,12 +168,19 @@ def _renew_views(a: Tensor) -> None:
 
 
 def setitem(a: Tensor, key: Any, value: Any) -> None:
-    """`a[key] = value` by NumPy's rules.
+    """`a[key] = value` by NumPy's rules. One value where a mask holds keeps the mask unread.
 
     Raises:
         GraphError: an array as key while the write must be recorded.
         IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
+    if isinstance(key, Tensor) and key.dtype == bool_ and _is_one(value):
+        if key.rank and key.shape == a.shape[: key.rank]:
+            mask = key.detach().reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
+            is_tensor = isinstance(value, Tensor)
+            one = value if is_tensor else _fitting(value, Tensor((), a.device, a.dtype))
+            METHODS["masked_fill_"](a, mask, one)
+            return
     part, view = a.view_index(key), Index(key)
     if part is None:
         found = parse(key, a.shape)
@@ -189,6 +197,11 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
     value = _fitting(value, part)
     write_tensor(part, value)
     _replace(a, _passed(value), view)
+
+
+def _is_one(value: Any) -> bool:
+    """Whether something is a number, or a tensor of one."""
+    return value.numel == 1 if isinstance(value, Tensor) else as_number(value) is not None
 
 
 def _is_same(part: Tensor, value: Any, a: Tensor) -> bool:

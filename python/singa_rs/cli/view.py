@@ -13,7 +13,6 @@ from .. import files, tensor
 from ..errors import CheckpointError
 from ..record import Step
 from ..viz.pictures import html_text
-from ..viz.steps import step_text
 
 NAME = "view"
 _FORMS = (".srs", ".onnx", ".json")
@@ -49,9 +48,10 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _step(path: str) -> str:
-    step = Step.load(path)
-    with files.reading("view", path) as file:
-        return step_text(step, file.read(), os.path.basename(path))
+    """The page of the step as it is planned here."""
+    graph = Step.load(path).graph
+    graph.title = os.path.basename(path)
+    return graph.page()
 
 
 def _graph(path: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _core, files
+from .. import _core, files, viz
 from .._core import Device, DType
 from ..device import get_default_device
 from ..errors import CheckpointError
@@ -77,6 +77,14 @@ class Step:
         for name, state in found.items():
             state.requires_grad, state._name = False, name
         return found
+
+    @property
+    def graph(self) -> viz.Graph:
+        """The graph that a run replays, as `Module.graphs` lists them: `summary()`, `layers()`,
+        `profile()`, `to_html(path)`."""
+        names = {state.block_id: name for name, state in self.states.items()}
+        arguments = [one.name for one in self.arguments]
+        return viz.Graph(self._step.graph(), repr(self), names, arguments, is_ours=False)
 
     def run(self, *args: Any) -> tuple[Tensor, ...]:
         """Runs the step once; returns its results, each a new tensor.

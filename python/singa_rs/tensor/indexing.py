@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import Handle
+from .._core import GraphError, Handle
 from .numbers import as_array, is_integral
 
 Range = tuple[int, int, int]
@@ -146,7 +146,7 @@ def _normal(key: Any) -> Any:
     if isinstance(key, Handle):
         if key.dtype.is_int and key.rank:
             return key
-        key = key.to_numpy()
+        key = _read(key)
     if not isinstance(key, (list, np.ndarray, bool, np.bool_, tuple, range)):
         raise TypeError(
             f"index: got {type(key).__name__}, want ints, slices, None, Ellipsis, or arrays"
@@ -156,6 +156,17 @@ def _normal(key: Any) -> Any:
     if array.dtype.kind not in "iub":
         raise IndexError(f"index: got an array of {array.dtype}, want integers or bools")
     return int(array) if array.dtype.kind != "b" and array.ndim == 0 else array
+
+
+def _read(key: Any) -> np.ndarray:
+    """The values of a tensor that is a key: of a mask, or of one index."""
+    try:
+        return key.to_numpy()
+    except GraphError as error:
+        what = "mask, on which the size depends" if key.rank else f"tensor of {key.dtype.name}"
+        instead = "where, masked_fill and a[mask] = number" if key.rank else "gather"
+        text = f"index: got a {what}, and a recording lacks its values; {instead} do without"
+        raise GraphError(f"{text} ({error})") from None
 
 
 def _width(key: Any) -> int:

@@ -42,9 +42,14 @@ class Graph:
         graph: Any,
         title: str = "graph",
         names: Mapping[int, str] | None = None,
+        arguments: Sequence[str] = (),
+        is_ours: bool = True,
     ):
-        """`graph` is the engine's; `names` are those of parameters and states by `block_id`."""
+        """`graph` is the engine's; `names` are those of parameters and states by `block_id`,
+        `arguments` those of arguments in order. The page of one that is not ours, but comes from a
+        file, quotes no lines of programs on this machine."""
         self._graph, self.title, self.names = graph, title, names or {}
+        self._arguments, self._is_ours = arguments, is_ours
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
 
@@ -82,7 +87,7 @@ class Graph:
         for node in made["nodes"]:
             node.update(origins[node.pop("origin")])
         captured = {number: id_ for id_, number in self._graph.captured().items()}
-        _name_blocks(made, captured, self.names)
+        _name_blocks(made, captured, self.names, self._arguments)
         return made
 
     def layers(self, depth: int | None = None) -> list[OfLayer]:
@@ -130,7 +135,11 @@ class Graph:
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes one self-contained page: the graph, the arena over time, the memory curve, and
         the timeline of the last profile."""
-        _write("to_html", path, html_text(self.data(), self.title, self.last_profile))
+        _write("to_html", path, self.page())
+
+    def page(self) -> str:
+        """What `to_html` writes."""
+        return html_text(self.data(), self.title, self.last_profile, self._is_ours)
 
     def __repr__(self) -> str:
         return repr(self._graph)
@@ -143,14 +152,18 @@ def _write(op: str, path: str | PathLike[str], text: str) -> None:
 
 
 def _name_blocks(
-    data: dict[str, Any], captured: Mapping[int, int], names: Mapping[int, str]
+    data: dict[str, Any],
+    captured: Mapping[int, int],
+    names: Mapping[int, str],
+    arguments: Sequence[str],
 ) -> None:
     """Gives blocks names and lines, where these are known."""
     blocks = data["blocks"]
     for number, block in enumerate(blocks):
         block["name"], block["line"] = names.get(captured.get(number, -1)), None
     for i, number in enumerate(data["arguments"]):
-        blocks[number]["name"] = blocks[number]["name"] or f"argument {i}"
+        name = arguments[i] if i < len(arguments) else f"argument {i}"
+        blocks[number]["name"] = blocks[number]["name"] or name
     for node in data["nodes"]:
         for out in node["outputs"]:
             block = blocks[out["block"]]

@@ -72,11 +72,13 @@ SCRIPTS = (
 )
 
 
-def html_text(data: Mapping[str, Any], title: str, profile: Profile | None) -> str:
-    """The page."""
+def html_text(
+    data: Mapping[str, Any], title: str, profile: Profile | None, quotes: bool = True
+) -> str:
+    """The page; `quotes` the lines of the program, where they can be read."""
     page = files(__package__) / "page"
     read = lambda name: (page / name).read_text("utf-8")  # noqa: E731
-    shown = {**data, "title": title, "sources": _sources(data), "profile": None}
+    shown = {**data, "title": title, "sources": _sources(data) if quotes else {}, "profile": None}
     if profile is not None:
         shown["profile"] = {
             "seconds": [one.seconds for one in profile],

@@ -50,6 +50,7 @@ impl Target for Cpu {
 
     fn instructions(&self) -> &'static str {
         match Isa::active() {
+            Isa::Baseline if cfg!(target_arch = "aarch64") => "neon",
             Isa::Baseline => "baseline",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",

@@ -1,6 +1,7 @@
 //! A graph as a Python object.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -18,13 +19,13 @@ const JSON_BYTES_A_NODE: usize = 12 << 10;
 /// A step that has been recorded, analysed and planned, and can be replayed.
 #[pyclass(name = "Graph", module = "singa_rs._core", frozen)]
 pub(super) struct PyGraph {
-    /// Boxed, since it needs a stricter alignment than the 16 bytes that Python gives objects.
-    graph: Box<Executable>,
+    /// Shared with a step from a file, whose graph it is.
+    graph: Arc<Executable>,
 }
 
 impl PyGraph {
-    pub(super) fn new(graph: Executable) -> Self {
-        PyGraph { graph: Box::new(graph) }
+    pub(super) fn new(graph: Arc<Executable>) -> Self {
+        PyGraph { graph }
     }
 
     /// Whether the graph can run on these arguments.

@@ -1,6 +1,6 @@
 //! A recording as a Python object.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use pyo3::prelude::*;
@@ -213,7 +213,7 @@ impl PyRecording {
             Options { rewrite, recompute, exact, keep, check_finite, parallel, budget, limits };
         let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = exit::detach(py, || self.with("graph", make))??;
-        Ok(PyGraph::new(made))
+        Ok(PyGraph::new(Arc::new(made)))
     }
 
     /// Writes the recording as a step, with the present contents of all that it uses. `arguments`

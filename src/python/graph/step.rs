@@ -8,6 +8,7 @@ use super::super::dtype::{self, PyDType};
 use super::super::file::PyFile;
 use super::super::tensor::{self, Handle};
 use super::super::{exit, op};
+use super::executable::PyGraph;
 use super::recording::views;
 use crate::engine;
 use crate::step::{Step, Tensor};
@@ -61,6 +62,11 @@ impl PyStep {
         let arguments = views(&arguments)?;
         let results = exit::detach(py, || self.step.call(&arguments)).map_err(op::exception)?;
         results.into_iter().map(|view| tensor::make(py, view)).collect()
+    }
+
+    /// The graph that runs it, for inspection.
+    fn graph(&self, py: Python<'_>) -> PyResult<PyGraph> {
+        Ok(PyGraph::new(exit::detach(py, || self.step.graph())?))
     }
 
     /// Writes the step with its present states to a binary file.
