@@ -227,7 +227,7 @@ OTHER_SYSTEMS := aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-window
 other-systems:
 	@for system in $(OTHER_SYSTEMS); do \
 	    rustup target list --installed 2> /dev/null | grep -q $$system \
-	        || rustup target add $$system > /dev/null 2>&1 \
+	        || timeout 120 rustup target add $$system > /dev/null 2>&1 \
 	        || { echo "$$system: not checked, its standard library is not to be had"; continue; }; \
 	    PYO3_NO_PYTHON=1 RUSTFLAGS="-D warnings" cargo check --quiet --target $$system || exit 1; \
 	    echo "$$system: compiles"; done

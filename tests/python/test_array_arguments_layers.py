@@ -11,7 +11,7 @@ from singa_rs.tensor import Tensor
 from valid_calls import IMAGE, INTS, LISTS, NEEDS, T
 from wrong_calls import of, ones
 
-LAYERS = [name for name in layer.__all__ if name not in ("Layer", "RNN_Base", *LISTS)]
+LAYERS = [name for name in layer.__all__ if name not in ("Layer", "Parameter", "RNN_Base", *LISTS)]
 INPUTS = [
     [T], [T, T], [T, T, T], [INTS], [IMAGE], [lambda: [T(), T()]], [of(2, 3, 4)], [of(2, 4, 8)],
     [of(2, 2, 2)], [of(2, 4, 4), of(2, 4, 4)], [of(2, 3, 4, 4, 4)], [T, of(2, dtype="int32")],

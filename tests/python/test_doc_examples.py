@@ -16,7 +16,6 @@ EXAMPLES = [(name, one) for name, text in FILES.items() for one in parts(text)[1
 WITHOUT = {
     "compat.net": 2,
     "data": 1,
-    "device": 6,
     "dist": 3,
     "files": 6,
     "record": 18,

@@ -9,6 +9,7 @@ from ..errors import DTypeError
 from ..tensor import Tensor
 from ..tensor.creation import as_tensor
 from .base import Layer
+from .check import flag
 
 
 def _parameter(value: Any, what: str) -> Tensor:
@@ -34,8 +35,9 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     Raises:
         TypeError: something else. DTypeError: no floats.
     """
+    learns = flag(requires_grad, "Parameter: requires_grad")
     made = _parameter(data, "Parameter").detach()
-    made.requires_grad = made.stores_grad = requires_grad
+    made.requires_grad = made.stores_grad = learns
     return made
 
 

@@ -11,7 +11,7 @@ from ..tensor import Tensor
 __all__ = ["begin_layer", "resume", "updating"]
 
 
-class updating:  # noqa: N801 - it is used like a function
+class updating:
     """A context in which operations belong to an update: of a parameter, and so to its layer, or
     to that of no layer."""
 

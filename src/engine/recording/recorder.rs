@@ -113,7 +113,7 @@ pub fn leave_state() {
 /// Gives the operations that follow an origin.
 pub fn set_origin(origin: Origin) {
     with(|recorder| {
-        let next = recorder.origins.numbers.len() as u32;
+        let next = recorder.recording.origins().len() as u32;
         let number = *recorder.origins.numbers.entry(origin.clone()).or_insert(next);
         if number == next {
             recorder.recording.add_origin(origin);

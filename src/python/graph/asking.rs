@@ -11,7 +11,7 @@ use crate::engine::record;
 use crate::graph::{Origin, Phase};
 
 thread_local! {
-    static ASKING: RefCell<Asking> = RefCell::default();
+    static ASKING: RefCell<Asking> = RefCell::new(Asking::new(1));
 }
 
 /// What asks for operations.
@@ -26,27 +26,33 @@ struct Asker {
 /// The program itself, outside of models.
 const PROGRAM: Asker = Asker { layer: None, phase: Phase::Forward, at: 0 };
 
-/// All that have asked during a recording, by number, and which one asks now.
+/// All that have asked during a recording, and which one asks now.
 struct Asking {
     askers: Vec<Asker>,
-    numbers: FxHashMap<Asker, u32>,
+    places: FxHashMap<Asker, u32>,
     now: u32,
-}
-
-impl Default for Asking {
-    fn default() -> Self {
-        Asking { askers: vec![PROGRAM], numbers: [(PROGRAM, 0)].into_iter().collect(), now: 0 }
-    }
+    /// The number of the first asker: no two recordings of a thread share numbers, so that what
+    /// comes back after the end of one changes nothing in the next.
+    first: u32,
 }
 
 impl Asking {
-    fn number(&mut self, asker: &Asker) -> u32 {
+    fn new(first: u32) -> Self {
+        Asking {
+            askers: vec![PROGRAM],
+            places: [(PROGRAM, 0)].into_iter().collect(),
+            now: 0,
+            first,
+        }
+    }
+
+    fn place(&mut self, asker: &Asker) -> u32 {
         let next = self.askers.len() as u32;
-        let number = *self.numbers.entry(asker.clone()).or_insert(next);
-        if number == next {
+        let place = *self.places.entry(asker.clone()).or_insert(next);
+        if place == next {
             self.askers.push(asker.clone());
         }
-        number
+        place
     }
 }
 
@@ -57,7 +63,7 @@ pub(super) fn has_line() -> bool {
 
 /// The number of what asks now.
 pub(super) fn number() -> u32 {
-    ASKING.with_borrow(|asking| asking.now)
+    ASKING.with_borrow(|asking| asking.first.wrapping_add(asking.now))
 }
 
 /// Attributes the operations that follow to a line, and to what asks now.
@@ -67,7 +73,9 @@ pub(super) fn set_line(line: &str) {
 
 /// Nothing asks any more: the recording has ended.
 pub(super) fn forget() {
-    ASKING.take();
+    ASKING.with_borrow_mut(|asking| {
+        *asking = Asking::new(asking.first.wrapping_add(asking.askers.len() as u32));
+    });
 }
 
 fn now() -> Asker {
@@ -85,8 +93,8 @@ fn begin(asker: impl FnOnce(Asker) -> Asker) -> u32 {
     }
     let before = number();
     let next = asker(now());
-    let number = ASKING.with_borrow_mut(|asking| asking.number(&next));
-    resume(number);
+    let place = ASKING.with_borrow_mut(|asking| asking.place(&next));
+    ask(place);
     before
 }
 
@@ -114,12 +122,20 @@ fn begin_update(layer: Option<&str>) -> u32 {
     begin(|now| Asker { layer: layer.map(Into::into).or(now.layer), phase: Phase::Update, ..now })
 }
 
-/// What asked before asks again.
+/// What asked before asks again; nothing changes if that was in another recording.
 #[pyfunction]
 fn resume(number: u32) {
+    let place = ASKING.with_borrow(|asking| {
+        let place = number.wrapping_sub(asking.first);
+        ((place as usize) < asking.askers.len()).then_some(place)
+    });
+    place.into_iter().for_each(ask);
+}
+
+fn ask(place: u32) {
     let asker = ASKING.with_borrow_mut(|asking| {
-        asking.now = if (number as usize) < asking.askers.len() { number } else { 0 };
-        asking.askers[asking.now as usize].clone()
+        asking.now = place;
+        asking.askers[place as usize].clone()
     });
     if let Some(origin) = (asker.at != 0).then(|| record::origin_of(asker.at)).flatten() {
         set_origin(&asker, origin.line);
