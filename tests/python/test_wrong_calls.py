@@ -102,8 +102,12 @@ def test_norms_of_nothing():
 LAYERS = [
     name
     for name in layer.__all__
-    if name not in ("Layer", "RNN_Base", "Sequential", "Identity", *LISTS)
+    if name not in ("Layer", "Parameter", "RNN_Base", "Sequential", "Identity", *LISTS)
 ]
+
+
+def test_parameters():
+    hold(layer.Parameter, ["Parameter"], [T])
 
 
 def test_caches():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..errors import DTypeError
+from ..errors import DTypeError, named
 from ..tensor import Tensor
 from ..tensor.creation import as_tensor
 from .base import Layer
@@ -39,6 +39,9 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     made = _parameter(data, "Parameter").detach()
     made.requires_grad = made.stores_grad = learns
     return made
+
+
+Parameter = named(Parameter, __name__)
 
 
 class ParameterList(Layer):
