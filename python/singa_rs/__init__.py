@@ -19,7 +19,23 @@ from .errors import (
 )
 from .record import Step
 from .seeds import set_seed
-from .tensor import Placeholder, Tensor
+from .tensor import (
+    Placeholder,
+    Tensor,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -63,12 +79,21 @@ __all__ = [
     "Step",
     "Tensor",
     "autograd",
+    "bfloat16",
+    "bool_",
     "data",
     "device",
     "dist",
     "errors",
+    "float16",
+    "float32",
+    "float64",
     "image_tool",
     "initializer",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
     "layer",
     "linalg",
     "loss",
@@ -82,6 +107,10 @@ __all__ = [
     "snapshot",
     "sonnx",
     "tensor",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
     "viz",
 ]
 
@@ -92,8 +121,11 @@ def __dir__() -> list[str]:
 
 if not TYPE_CHECKING:  # so that checkers refuse what the package does not have
 
-    def __getattr__(name: str) -> ModuleType:
-        """Imports the other modules of the package on first use."""
+    def __getattr__(name: str) -> ModuleType | _core.DType:
+        """Imports the other modules of the package on first use. `bool` is a dtype, as its repr
+        says, but not public: `import *` would hide Python's."""
+        if name == "bool":
+            return bool_
         if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,12 +1,14 @@
 """What is shown of tensors, layers, models and optimizers; tensors in NumPy's functions; reading
 values while a step is recorded; where errors from inside a model are said to come from."""
 
+import builtins
 import copy
 import pickle
 import traceback
 
 import numpy as np
 import pytest
+import singa_rs
 from singa_rs import GraphError, ShapeError, autograd, layer, module, opt, tensor
 from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
@@ -131,6 +133,18 @@ def test_single_values_are_numbers():
 
 
 # ---- while a step is recorded --------------------------------------------------------------------
+
+
+def test_a_dtype_can_be_typed_as_it_is_shown():
+    kinds = {one for one in vars(tensor).values() if isinstance(one, type(tensor.float32))}
+    assert len(kinds) == 13
+    for one in kinds:
+        assert eval(repr(one), {"singa_rs": singa_rs}) == one
+        assert getattr(singa_rs, one.name if one != tensor.bool_ else "bool_") == one
+
+
+def test_importing_everything_hides_no_builtin():
+    assert not set(singa_rs.__all__) & set(dir(builtins))
 
 
 def test_printing_while_recording():
