@@ -8,7 +8,7 @@ from harness import DEVICE, weighted, weights
 from numeric import vjp
 from singa_rs import DTypeError, GraphError, autograd
 from singa_rs.record.tracing import trace
-from singa_rs.tensor import Tensor
+from singa_rs.tensor import Tensor, as_tensor
 
 each = pytest.mark.parametrize("fn", FUNCTIONS, ids=str)
 smooth = pytest.mark.parametrize("fn", [fn for fn in FUNCTIONS if fn.smooth], ids=str)
@@ -156,6 +156,19 @@ def test_sizes_that_depend_on_values_are_refused_in_recordings():
     for text, call in calls.items():
         assert isinstance(call(), Tensor)
         with pytest.raises(GraphError, match=f"{text}.*is only recorded"):
+            trace(DEVICE, [], call)
+
+
+def test_lists_of_recorded_tensors_are_refused_by_name():
+    x = Tensor(data=np.array([1.0, 0.0, 2.0]))
+    calls = {
+        "as_tensor: got a list": lambda: as_tensor([x * 2, x * 2]),
+        "add: got a tuple": lambda: x + (x * 2, x * 2),
+        "embedding: indices: got a list": lambda: autograd.embedding([x * 1, x * 1], x.view(3, 1)),
+    }
+    for text, call in calls.items():
+        assert call().shape[0] == 2
+        with pytest.raises(GraphError, match=f"^{text} of tensors.*autograd.stack"):
             trace(DEVICE, [], call)
 
 

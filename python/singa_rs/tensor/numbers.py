@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import DTypeError, Handle
+from .._core import DTypeError, GraphError, Handle
 
 
 def as_number(value: Any) -> float | int | None:
@@ -62,13 +62,24 @@ def as_array(value: Any, op: str) -> np.ndarray:
 
     Raises:
         DTypeError: anything else, and masked elements.
+        GraphError: a list with tensors that are only recorded.
     """
     if _is_masked(value):
         raise DTypeError(f"{op}: got an array with masked elements, want a value for each")
-    array = np.asarray(value)
+    array = _read(value, op)
     if array.dtype.kind not in "biuf" and not _is_extension(array.dtype):
         raise DTypeError(f"{op}: got values of {array.dtype}, want bools, integers or floats")
     return array
+
+
+def _read(value: Any, op: str) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except GraphError as error:
+        if not isinstance(value, (list, tuple)):
+            raise
+        got = f"a {type(value).__name__} of tensors that are only recorded"
+        raise GraphError(f"{op}: got {got}, want one tensor: autograd.stack makes it") from error
 
 
 def number(value: Any, what: str) -> float | int:
