@@ -66,13 +66,16 @@ def test_each_program_stands_beside_pytorchs(name):
 SAID = {
     "lstm": r"^she sells sea shells",
     "gpt": r"^to be, or not to be",
-    "nan": r"^log \(recorded at .*:12\): the first operation that made a NaN or an infinity",
+    "nan": r"(?s)^log \(recorded at .*:12\): the first operation that made a NaN .* [1-9]\d* NaN, ",
     "shapes": r"(?s)^name .*\(2, 1568\).*^head: Linear: got shape \(2, 2592\), want 1568 on axis",
     "typing": r"^[0-9.]+ \(4, 3\)$",
 }
 
+#: Programs whose results have tests of their own.
+SEEN = ("resume", "head", "memory", "notebook", "tensorboard")
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"resume", "head", "memory", "notebook"}))
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(SEEN)))
 def test_ours_runs(name, tmp_path):
     for package in set(NEEDS.get(name, ())) - {"torchvision"}:
         pytest.importorskip(package)
@@ -80,8 +83,6 @@ def test_ours_runs(name, tmp_path):
         draw(tmp_path)
     said, _ = run(OURS[name], tmp_path)
     assert re.search(SAID.get(name, ""), said, re.M), said
-    if name == "tensorboard":
-        assert list((tmp_path / "logs").glob("events.*"))
 
 
 def test_a_run_goes_on_where_it_was_stopped(tmp_path):
@@ -103,6 +104,19 @@ def test_a_budget_halves_the_arena(tmp_path):
     assert half <= whole / 2
 
 
+def test_curves_are_in_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    _, said = run(OURS["tensorboard"], tmp_path)
+    found = EventAccumulator(str(tmp_path / "logs"))
+    found.Reload()
+    for tag in ("loss", "val_loss"):
+        points, want = found.Scalars(tag), re.findall(rf"  {tag} ([\d.]+)", said)
+        assert [one.step for one in points] == [1, 2, 3, 4, 5]
+        assert [one.value for one in points] == pytest.approx([float(x) for x in want], rel=1e-3)
+
+
 def test_a_notebook_shows_models_plans_and_profiles(tmp_path):
     client, format_ = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
@@ -113,16 +127,6 @@ def test_a_notebook_shows_models_plans_and_profiles(tmp_path):
     assert float(shown[1]["text/plain"]) < 0.01
     net, plan, profile = (shown[at]["text/html"] for at in (0, 2, 3))
     assert "Linear" in net and "arena" in plan and "share" in profile
-
-
-@pytest.mark.parametrize("line", ["scores, shares, more = net.forward(x)", "net.forward(x, x)"])
-def test_checkers_refuse_a_wrong_line(line, tmp_path):
-    mypy = pytest.importorskip("mypy.api")
-    for wrong in ("", line):
-        (tmp_path / "net.py").write_text(f"{OURS['typing']}\n{wrong}\n")
-        options = ["--strict", "--cache-dir", str(tmp_path)]
-        said, _, status = mypy.run([*options, str(tmp_path / "net.py")])
-        assert bool(status) == bool(wrong), said
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -230,7 +234,6 @@ def test_names_of_pytorch_exist():
         for span in SPAN.findall(left):
             if span.startswith("torch."):
                 name, one = dotted(span), torch
-                if "fsdp" in name:
-                    importlib.import_module("torch.distributed.fsdp")
                 for part in name.split(".")[1:]:
-                    one = getattr(one, part)
+                    inner = f"{one.__name__}.{part}"
+                    one = getattr(one, part, None) or importlib.import_module(inner)

@@ -14,6 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from test_first_hour import OURS
 
 pytestmark = pytest.mark.timeout(600)  # the first test of each checker reads NumPy's types, too
 
@@ -34,10 +35,19 @@ def strict():
     """The files that are checked strictly, by name."""
     found = {path.name: path.read_text() for path in EXAMPLES}
     found |= {f"readme_{i}.py": text for i, text in enumerate(programs("README.md"))}
-    return found | {f"{one}.py": (HERE / "typed" / f"{one}.py").read_text() for one in LINES}
+    found |= {f"{one}.py": (HERE / "typed" / f"{one}.py").read_text() for one in LINES}
+    mistakes = "".join(f"{line}  # wrong\n" for line in MISTAKES)
+    return found | {"first.py": OURS["typing"], "first_wrong.py": OURS["typing"] + mistakes}
 
 
 LINES = ("right", "wrong")
+#: Mistakes in the typed program of docs/first-programs.md.
+MISTAKES = (
+    "scores, shares, more = net.forward(x)", "net.forward(x, x)", "net(x, x, x)", "net.no_such",
+    "net.head(x, x)", 'Net("3")', "layer.Linear(3, units=4)",
+)  # fmt: skip
+#: How many lines are to be refused, at least.
+REFUSED = {"wrong.py": 40, "first_wrong.py": len(MISTAKES)}
 STRICT = strict()
 PAGES = {
     f"{page}_{i}.py": text
@@ -110,17 +120,18 @@ each_checker = pytest.mark.parametrize("refused", ["mypy", "pyright"], indirect=
 
 
 @each_checker
-@pytest.mark.parametrize("name", [name for name in (*STRICT, *PAGES) if name != "wrong.py"])
+@pytest.mark.parametrize("name", [name for name in (*STRICT, *PAGES) if name not in REFUSED])
 def test_programs_are_accepted(refused, name):
     assert refused[name] == {}
 
 
 @each_checker
-def test_mistakes_are_refused_line_by_line(refused):
-    lines = STRICT["wrong.py"].splitlines()
+@pytest.mark.parametrize("name", REFUSED)
+def test_mistakes_are_refused_line_by_line(refused, name):
+    lines = STRICT[name].splitlines()
     want = {number for number, text in enumerate(lines, 1) if text.endswith("# wrong")}
-    assert len(want) >= 40
-    assert {number: lines[number - 1] for number in want ^ set(refused["wrong.py"])} == {}
+    assert len(want) >= REFUSED[name]
+    assert {number: lines[number - 1] for number in want ^ set(refused[name])} == {}
 
 
 def test_the_accepted_lines_run(tmp_path):
