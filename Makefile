@@ -19,7 +19,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser screenshots test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel wheel-aarch64 test-aarch64 other-systems library site bench bench-steps bench-load bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser screenshots test-models test-torch test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel wheel-aarch64 test-aarch64 other-systems library site bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-browser  test the page of a graph in headless Chromium"
 	@echo "make screenshots  take the screenshots of the documentation, and test what they show"
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
+	@echo "make test-torch  run PyTorch's programs beside ours, and compare names with PyTorch's"
 	@echo "make test-oldest  test arrays and ONNX files with the oldest NumPy and onnx"
 	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
 	@echo "make test-cuda  compile every kernel for GPUs with CUDA's own compiler (minutes; needs no GPU)"
@@ -261,6 +262,13 @@ bench-env: wheel $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
+
+# What the documentation says of PyTorch: its first programs, the names in its table.
+test-torch: bench-env
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check ipykernel matplotlib \
+	    nbclient onnxruntime onnxscript pillow pytest pytest-timeout tensorboard torchvision
+	$(BENCH_VENV)/bin/python -m pytest -rs tests/python/test_first_hour.py \
+	    tests/python/test_cli.py::test_pytorch_has_models_of_the_same_size $(ARGS)
 
 bench: bench-env
 	for bench in eager slices record replay memory evaluate budget parallel traffic loader recurrent checkpoint; do \
