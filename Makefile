@@ -203,16 +203,17 @@ format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+BUILD_WHEEL := maturin build --release --compression-level 9 --out dist
 wheel: $(VENV)/.ready
-	$(BIN)/maturin build --release --compression-level 9 --out dist
+	$(BIN)/$(BUILD_WHEEL)
 	$(BIN)/python benches/python/wheel_size.py dist
 
 # Zig, from its wheel, is the linker, and has the libraries of all systems.
 wheel-aarch64: $(VENV)/.ready
 	rustup target add aarch64-unknown-linux-gnu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2'
-	PATH="$(BIN):$$PATH" maturin build --release --compression-level 9 --out dist --zig \
-	    --target aarch64-unknown-linux-gnu --compatibility manylinux_2_28
+	PATH="$(BIN):$$PATH" $(BUILD_WHEEL) --zig --target aarch64-unknown-linux-gnu \
+	    --compatibility manylinux_2_28
 	$(BIN)/python benches/python/wheel_size.py dist
 
 # Debian and Ubuntu: apt-get install qemu-user g++-aarch64-linux-gnu.

@@ -73,7 +73,8 @@ impl Backend for Host {
     }
 
     unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize) {
-        // SAFETY: the caller guarantees that the memory came from `pages::map` or `small` with this size.
+        // SAFETY: the caller guarantees that the memory came from `pages::map` or `small` with this
+        // size.
         unsafe {
             if bytes >= MAP_BYTES {
                 pages::unmap(pointer, bytes);

@@ -174,13 +174,12 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
         GraphError: an array as key while the write must be recorded.
         IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
-    if isinstance(key, Tensor) and key.dtype == bool_ and _is_one(value):
-        if key.rank and key.shape == a.shape[: key.rank]:
-            mask = key.detach().reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
-            is_tensor = isinstance(value, Tensor)
-            one = value if is_tensor else _fitting(value, Tensor((), a.device, a.dtype))
-            METHODS["masked_fill_"](a, mask, one)
-            return
+    if _is_mask(key, a) and _is_one(value):
+        mask = key.detach().reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
+        is_tensor = isinstance(value, Tensor)
+        one = value if is_tensor else _fitting(value, Tensor((), a.device, a.dtype))
+        METHODS["masked_fill_"](a, mask, one)
+        return
     part, view = a.view_index(key), Index(key)
     if part is None:
         found = parse(key, a.shape)
@@ -197,6 +196,12 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
     value = _fitting(value, part)
     write_tensor(part, value)
     _replace(a, _passed(value), view)
+
+
+def _is_mask(key: Any, a: Tensor) -> bool:
+    """Whether a key is a tensor of bools for the elements of `a`, or for parts of it."""
+    is_bool = isinstance(key, Tensor) and key.dtype == bool_
+    return is_bool and key.rank > 0 and key.shape == a.shape[: key.rank]
 
 
 def _is_one(value: Any) -> bool:

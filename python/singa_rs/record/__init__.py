@@ -14,7 +14,7 @@ from .operations import Event, Operations, observed, operations, perform, place
 from .options import Options, memory_budget
 from .places import NOTHING, slots
 from .plan import Plan, infer, plan
-from .saving import form, save_step
+from .saving import save_step
 from .session import Recorded
 from .state import making_state, note_change
 from .step import Step

@@ -15,7 +15,7 @@ from .effects import Undo
 from .options import Options
 from .plan import infer
 from .tracing import uncollected
-from .trees import is_named, leaves, replace
+from .trees import is_named, replace
 
 #: The name of a result that stands alone.
 LONE = "result"
@@ -55,13 +55,6 @@ def form_of(call: Call) -> tuple[Any, Any] | None:
     if call.objects or any(call.parameters) or any(x.stores_grad for x in call.tensors):
         return None
     return replace((call.args, call.kwargs), _stand_in)
-
-
-def form(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any] | None:
-    """The same for arguments that no call has been made with yet."""
-    given = admitted(args, kwargs, root)
-    is_parameter = any(isinstance(one, Tensor) and one.stores_grad for one in leaves(given))
-    return None if is_parameter else replace(given, _stand_in)
 
 
 def _stand_in(leaf: Any) -> Any:
