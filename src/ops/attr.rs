@@ -22,11 +22,13 @@ impl std::hash::Hash for Real {
 
 impl Serialize for Real {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // JSON has no infinities and no NaN; other formats keep all bits.
-        if self.0.is_finite() || !serializer.is_human_readable() {
-            serializer.serialize_f64(self.0)
-        } else {
-            serializer.serialize_str(&self.0.to_string())
+        // JSON has no infinities and no NaN.
+        match self.0 {
+            value if value.is_finite() => serializer.serialize_f64(value),
+            value if value.is_nan() && *self != Real(f64::NAN) => {
+                serializer.serialize_str(&format!("{NAN_BITS}{:x}", value.to_bits()))
+            }
+            value => serializer.serialize_str(&value.to_string()),
         }
     }
 }
@@ -41,12 +43,23 @@ impl<'de> Deserialize<'de> for Real {
         }
         match Text::deserialize(deserializer)? {
             Text::Number(value) => Ok(Real(value)),
-            Text::Name(name) => match name.parse::<f64>() {
-                Ok(value) if !value.is_finite() => Ok(Real(value)),
-                _ => Err(serde::de::Error::custom("a number, an infinity or NaN")),
-            },
+            Text::Name(name) => not_finite(&name)
+                .map(Real)
+                .ok_or_else(|| serde::de::Error::custom("a number, an infinity or NaN")),
         }
     }
+}
+
+/// What a NaN of other bits than the usual ones begins with as text.
+const NAN_BITS: &str = "NaN:";
+
+/// The infinity or NaN of this name.
+fn not_finite(name: &str) -> Option<f64> {
+    let value = match name.strip_prefix(NAN_BITS) {
+        Some(bits) => f64::from_bits(u64::from_str_radix(bits, 16).ok()?),
+        None => name.parse().ok()?,
+    };
+    (!value.is_finite()).then_some(value)
 }
 
 /// A number as the user wrote it: integers stay exact.
@@ -83,10 +96,14 @@ mod tests {
 
     #[test]
     fn reals_survive_text() {
-        for value in [0.1, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+        let payload = f64::from_bits(f64::NAN.to_bits() | 5);
+        for value in [0.1, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN, payload] {
             let text = serde_json::to_string(&Real(value)).unwrap();
             let back: Real = serde_json::from_str(&text).unwrap();
-            assert!(back == Real(value) || value.is_nan() && back.0.is_nan(), "{text}");
+            assert_eq!(back, Real(value), "{text}");
+        }
+        for wrong in ["\"1\"", "\"NaN:0\"", "\"NaN:x\"", "\"far\""] {
+            assert!(serde_json::from_str::<Real>(wrong).is_err(), "{wrong}");
         }
         assert_eq!(serde_json::from_str::<Scalar>("3").unwrap(), Scalar::Int(3));
         assert!(serde_json::from_str::<Scalar>("\"3\"").is_err());

@@ -1,11 +1,12 @@
 //! Recordings as bytes: a header, then the operations, the sizes of their blocks and the roles of
-//! these as CBOR, which keeps every bit of a float. What is read is checked as if it were recorded:
-//! each operation is inferred again, and its places have to lie within their blocks.
+//! these as CBOR. What is read is checked as if it were recorded: each operation is inferred again,
+//! and its places have to lie within their blocks.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::checksum::Checksum;
@@ -27,17 +28,18 @@ const HEADER: usize = 20;
 
 /// Everything after the header; operations refer to calls and these to metas by number.
 #[derive(Serialize, Deserialize)]
-struct Saved<M, K> {
+struct Saved<M> {
     metas: Vec<M>,
-    calls: Vec<SavedCall<K>>,
+    calls: Vec<SavedCall>,
     /// Sizes in bytes, and roles.
     blocks: Vec<(usize, Role)>,
     /// The call, the inputs, the outputs and the origin.
     ops: Vec<(u32, SavedPlaces, SavedPlaces, u32)>,
 }
 
-/// A kind, its inputs' metas, and those of the outputs if they were given.
-type SavedCall<K> = (K, Vec<u32>, Option<Vec<u32>>);
+/// A kind, its inputs' metas, and those of the outputs if they were given. Kinds take the way of
+/// those that Python names, which compiles their hundred readers once instead of once a format.
+type SavedCall = (Value, Vec<u32>, Option<Vec<u32>>);
 
 /// Blocks and offsets in elements.
 type SavedPlaces = SmallVec<[(u32, usize); 4]>;
@@ -82,7 +84,7 @@ impl Queue {
     /// the families' checks.
     pub fn from_bytes(device: &Arc<Device>, bytes: &[u8]) -> Result<(Queue, Vec<Role>)> {
         let mut body = opened(bytes)?;
-        let saved: Saved<Meta, Kind> = ciborium::from_reader(&mut body).map_err(refused)?;
+        let saved: Saved<Meta> = ciborium::from_reader(&mut body).map_err(refused)?;
         crate::ensure!(body.is_empty(), refusal("more follows it"));
         // Families check what users pass; that none of them panics is not theirs to promise.
         guarded(OP, || restored(device, saved))
@@ -126,13 +128,14 @@ fn saved_call<'a>(
     call: &'a Call,
     known: &mut FxHashMap<&'a Meta, u32>,
     metas: &mut Vec<&'a Meta>,
-) -> SavedCall<&'a Kind> {
+) -> SavedCall {
     let Parts { kind, inputs, given } = call.parts();
     let mut numbers = |all: &'a [Arc<Meta>]| -> Vec<u32> {
         let number =
             |meta: &'a Arc<Meta>| *known.entry(meta).or_insert_with(|| number(metas, meta));
         all.iter().map(number).collect()
     };
+    let kind = serde_json::to_value(kind).expect("attributes are plain data");
     (kind, numbers(inputs), given.map(numbers))
 }
 
@@ -140,12 +143,12 @@ fn saved_places(places: &[Place]) -> SavedPlaces {
     places.iter().map(|place| (place.block, place.offset)).collect()
 }
 
-fn restored(device: &Arc<Device>, saved: Saved<Meta, Kind>) -> Result<(Queue, Vec<Role>)> {
+fn restored(device: &Arc<Device>, saved: Saved<Meta>) -> Result<(Queue, Vec<Role>)> {
     let Saved { metas, calls, blocks, ops } = saved;
     crate::ensure!(metas.iter().all(is_sound), refusal("a tensor fits into no memory"));
     let metas: Vec<Arc<Meta>> = metas.into_iter().map(Arc::new).collect();
     let call = |saved| Ok(Arc::new(restored_call(&metas, saved)?));
-    let calls = calls.iter().map(call).collect::<Result<Vec<Arc<Call>>>>()?;
+    let calls = calls.into_iter().map(call).collect::<Result<Vec<Arc<Call>>>>()?;
     let total = blocks.iter().try_fold(0usize, |sum, (bytes, _)| sum.checked_add(*bytes));
     let fits = total.is_some_and(|total| total < isize::MAX as usize / 2);
     crate::ensure!(fits, refusal("its blocks fit into no memory"));
@@ -171,17 +174,18 @@ fn restored(device: &Arc<Device>, saved: Saved<Meta, Kind>) -> Result<(Queue, Ve
 }
 
 /// The call, inferred again; given outputs differ from the inferred ones in their strides at most.
-fn restored_call(metas: &[Arc<Meta>], saved: &SavedCall<Kind>) -> Result<Call> {
+fn restored_call(metas: &[Arc<Meta>], saved: SavedCall) -> Result<Call> {
     let (kind, inputs, given) = saved;
+    let kind = &serde_json::from_value::<Kind>(kind).map_err(refused)?;
     let find = |&n: &u32| metas.get(n as usize).cloned();
     let all = |numbers: &[u32]| {
         let found: Option<Vec<Arc<Meta>>> = numbers.iter().map(find).collect();
         found.ok_or_else(|| refusal("a tensor is missing"))
     };
-    let inputs = all(inputs)?;
+    let inputs = all(&inputs)?;
     let inferred = Call::new(kind, &inputs[..])?;
     let Some(given) = given else { return Ok(inferred) };
-    let given = all(given)?;
+    let given = all(&given)?;
     let is_like = |(given, made): (&Arc<Meta>, &Arc<Meta>)| {
         let strides_fit = given == made || kind.family().any_output_strides();
         let is_same = (given.dtype, &given.shape) == (made.dtype, &made.shape);

@@ -81,9 +81,9 @@ fn bytes_of_another_kind_or_version_are_refused() {
 }
 
 /// A recording whose parts were changed before it was written.
-fn changed(change: impl Fn(&mut Saved<Meta, Kind>)) -> Result<(Queue, Vec<Role>)> {
+fn changed(change: impl Fn(&mut Saved<Meta>)) -> Result<(Queue, Vec<Role>)> {
     let bytes = written(&recorded(0));
-    let mut saved: Saved<Meta, Kind> = ciborium::from_reader(&bytes[HEADER..]).unwrap();
+    let mut saved: Saved<Meta> = ciborium::from_reader(&bytes[HEADER..]).unwrap();
     change(&mut saved);
     let mut body = Vec::new();
     ciborium::into_writer(&saved, &mut body).unwrap();
@@ -93,7 +93,7 @@ fn changed(change: impl Fn(&mut Saved<Meta, Kind>)) -> Result<(Queue, Vec<Role>)
 #[test]
 fn what_could_not_have_been_recorded_is_refused() {
     assert!(changed(|_| ()).is_ok());
-    let changes: [fn(&mut Saved<Meta, Kind>); 14] = [
+    let changes: [fn(&mut Saved<Meta>); 14] = [
         |saved| saved.blocks[0].0 = 60,
         |saved| saved.blocks[0].0 = usize::MAX,
         |saved| saved.blocks.truncate(4),
