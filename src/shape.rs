@@ -18,6 +18,15 @@ pub struct Shape(SmallVec<[usize; INLINE]>);
 /// Steps in elements (not bytes) between neighbours along each dimension; may be 0 or negative.
 pub type Strides = SmallVec<[isize; INLINE]>;
 
+/// The dimensions in the order of memory, outermost first; those with equal strides keep the
+/// row-major order.
+pub fn memory_order(strides: impl IntoIterator<Item = isize>) -> SmallVec<[usize; INLINE]> {
+    let steps: SmallVec<[usize; INLINE]> = strides.into_iter().map(isize::unsigned_abs).collect();
+    let mut order: SmallVec<[usize; INLINE]> = (0..steps.len()).collect();
+    order.sort_unstable_by_key(|&d| (std::cmp::Reverse(steps[d]), d));
+    order
+}
+
 impl Shape {
     /// The number of elements: 1 for a scalar, 0 if any extent is 0.
     pub fn numel(&self) -> usize {
@@ -56,9 +65,7 @@ impl Shape {
     /// Dense strides that nest the dimensions in the order of `like`'s strides, so that an
     /// elementwise operation keeps the memory order (say, channels-last) of its input.
     pub fn dense_like(&self, like: &[isize]) -> Strides {
-        let mut order: SmallVec<[usize; INLINE]> = (0..self.rank()).collect();
-        // The sort is stable, so equal strides keep the row-major order.
-        order.sort_by_key(|&d| std::cmp::Reverse(like[d].unsigned_abs()));
+        let order = memory_order(like.iter().copied());
         let mut strides: Strides = smallvec::smallvec![0; self.rank()];
         let mut step = 1isize;
         for &d in order.iter().rev() {

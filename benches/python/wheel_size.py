@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-LIMIT = 10 * 10**6
+LIMIT = 5 * 10**6
 
 wheels = sorted(Path(sys.argv[1]).glob("*.whl"))
 for wheel in wheels:

@@ -11,7 +11,7 @@ pub(super) fn orders(pieces: &[Piece]) -> Vec<Vec<u32>> {
     let area = |p: usize| size(p) * duration(p);
     let by = |key: &dyn Fn(usize) -> (usize, usize)| {
         let mut order: Vec<u32> = (0..pieces.len() as u32).collect();
-        order.sort_by_key(|&p| Reverse(key(p as usize)));
+        order.sort_unstable_by_key(|&p| (Reverse(key(p as usize)), p));
         order
     };
     // Pairs of keys compare lexicographically.

@@ -149,7 +149,7 @@ fn by_need(work: &Work) -> Vec<Vec<u32>> {
     for node in 0..work.nodes() {
         let mut before = work.before.row(node).to_vec();
         let left = |earlier: u32| needs[earlier as usize].saturating_sub(result(work, earlier));
-        before.sort_by_key(|&earlier| (Reverse(left(earlier)), earlier));
+        before.sort_unstable_by_key(|&earlier| (Reverse(left(earlier)), earlier));
         let (mut need, mut held) = (result(work, node as u32), 0usize);
         for &earlier in &before {
             need = need.max(needs[earlier as usize].saturating_add(held));

@@ -1,11 +1,9 @@
 //! Walking tensors of one shape together, each thread from element to element.
 
-use std::cmp::Reverse;
-
 use smallvec::SmallVec;
 
 use crate::ops::Meta;
-use crate::shape::Shape;
+use crate::shape::{Shape, memory_order};
 
 /// One dimension of tensors that are walked together.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,11 +27,11 @@ pub struct Walk {
 impl Walk {
     /// Walks tensors that broadcast to `shape`, in the memory order of the last one.
     pub fn new(shape: &Shape, metas: &[&Meta]) -> Walk {
-        let dims =
-            (0..shape.rank()).map(|d| Dim { extent: shape[d], strides: strides(shape, metas, d) });
-        let mut walk = Walk { dims: dims.collect(), tensors: metas.len(), count: shape.numel() };
-        // Stable, so that dimensions without an order keep theirs.
-        walk.dims.sort_by_key(|dim| Reverse(dim.strides.last().map(|s| s.unsigned_abs())));
+        let last = |d: usize| strides(shape, metas, d).last().copied().unwrap_or_default();
+        let order = memory_order((0..shape.rank()).map(last));
+        let dim = |d: usize| Dim { extent: shape[d], strides: strides(shape, metas, d) };
+        let dims = order.into_iter().map(dim).collect();
+        let mut walk = Walk { dims, tensors: metas.len(), count: shape.numel() };
         walk.merge();
         walk
     }

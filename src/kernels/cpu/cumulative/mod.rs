@@ -205,7 +205,7 @@ impl<A: Total> Lines<A> {
             first = axis.strides.map(|step| step * axis.extent.saturating_sub(1) as isize);
             axis.strides = axis.strides.map(|step| -step);
         }
-        let others = Walk::new(sorted(others));
+        let others = Walk::new(sorted(&others, 0));
         let inner = others.inner();
         let is_outer = axis.strides[0].unsigned_abs() > inner.strides[0].unsigned_abs();
         let columns = (is_outer && inner.extent >= 8).then(|| others.clone().split_inner());

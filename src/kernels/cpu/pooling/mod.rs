@@ -17,7 +17,8 @@ use crate::device::team;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::matmul::tile::Sum;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
+use crate::kernels::cpu::simd::number::Value;
 use crate::kernels::cpu::strided::access::Access;
 use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked, kernel};
@@ -152,7 +153,11 @@ struct Buffers<'a, A> {
     index: &'a mut [i32],
 }
 
-fn prepare<A: Sum>(split: RowSplit, access: Access<A>, pool: impl Pool<A>) -> Arc<dyn Kernel> {
+fn prepare<A: Sum + Value>(
+    split: RowSplit,
+    access: Access<A>,
+    pool: impl Pool<A>,
+) -> Arc<dyn Kernel> {
     let [partial, index] = pool.room(&split);
     let lengths = [split.from.len(), split.to.len(), partial];
     let floats = space::bytes::<A>(lengths);
@@ -167,7 +172,7 @@ fn prepare<A: Sum>(split: RowSplit, access: Access<A>, pool: impl Pool<A>) -> Ar
                 Buffers { from, to, partial, index }
             };
             let part = Part { split: &split, access, pool: &pool, io, range, buffers };
-            isa::run(Isa::active(), part);
+            A::Reach::run(Isa::active(), part);
         })
     })
 }

@@ -12,7 +12,6 @@ use super::space;
 use crate::error::Result;
 use crate::kernels::cpu::region::blocks::Blocks;
 use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
-use crate::kernels::cpu::simd::number::Value;
 use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::{Io, Kernel, Width};
 use crate::ops::recurrent::{self, Part, RecurrentGrad, Sizes};
@@ -29,7 +28,7 @@ pub struct Backward<W> {
     of: PhantomData<W>,
 }
 
-impl<W: Wide + Value> Backward<W> {
+impl<W: Wide> Backward<W> {
     /// The kernel for contiguous tensors of type `W`.
     ///
     /// # Errors
@@ -101,7 +100,7 @@ fn weights(op: &RecurrentGrad, io: &[&Meta], sizes: &Sizes) -> (Weights, Option<
     }
 }
 
-impl<W: Wide + Value> Kernel for Backward<W> {
+impl<W: Wide> Kernel for Backward<W> {
     fn scratch(&self) -> usize {
         let [packed, arrays, scratch] = self.rooms();
         packed + self.blocks.seats() * (arrays + scratch)
@@ -197,7 +196,7 @@ struct Block<'a, 'io, W, C> {
     scratch: *mut u8,
 }
 
-impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
+impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
     fn run(mut self) -> Result<()> {
         let is_projected = self.sequence.form.projection;
         // SAFETY: the tensors are those that the kernel was prepared for, and no other block
@@ -277,7 +276,7 @@ struct Step<'a, 'b, 'io, W, C> {
     stage: Stage,
 }
 
-impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
+impl<W: Wide, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
     type Output = ();
 
     #[inline(always)]
@@ -298,7 +297,7 @@ impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
     }
 }
 
-impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
+impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
     #[inline(always)]
     unsafe fn take(&mut self, i: usize, at: usize) {
         let own = row_mut(self.room.state, i, self.columns[0]);

@@ -12,7 +12,6 @@ use super::space;
 use crate::error::Result;
 use crate::kernels::cpu::region::blocks::Blocks;
 use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
-use crate::kernels::cpu::simd::number::Value;
 use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::{Io, Kernel, Width};
 use crate::ops::recurrent::{self, Part, Recurrent, Sizes};
@@ -28,7 +27,7 @@ pub struct Forward<W> {
     of: PhantomData<W>,
 }
 
-impl<W: Wide + Value> Forward<W> {
+impl<W: Wide> Forward<W> {
     /// The kernel for contiguous tensors of type `W`.
     ///
     /// # Errors
@@ -92,7 +91,7 @@ fn weights(op: &Recurrent, io: &[&Meta], sizes: &Sizes) -> (Weights, Option<Weig
     }
 }
 
-impl<W: Wide + Value> Kernel for Forward<W> {
+impl<W: Wide> Kernel for Forward<W> {
     fn scratch(&self) -> usize {
         let [packed, arrays, scratch] = self.rooms();
         packed + self.blocks.seats() * (arrays + scratch)
@@ -190,7 +189,7 @@ struct Block<'a, 'io, W, C> {
     scratch: *mut u8,
 }
 
-impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
+impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
     fn run(mut self) -> Result<()> {
         // SAFETY: the tensors are those that the kernel was prepared for, and no other block
         // accesses these rows of what is written.
@@ -244,7 +243,7 @@ struct Step<'a, 'b, 'io, W, C> {
     second: bool,
 }
 
-impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
+impl<W: Wide, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
     type Output = ();
 
     #[inline(always)]
@@ -269,7 +268,7 @@ impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
     }
 }
 
-impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
+impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
     /// Row `i` in the step that lies at `at`. The gates may be the same tensor as what is given: a
     /// row is read before it is written.
     #[inline(always)]

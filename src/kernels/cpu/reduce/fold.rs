@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use half::{bf16, f16};
 
 use crate::dtype::{Bool, Element};
-use crate::kernels::cpu::simd::isa::{Every, Least, Reach};
+use crate::kernels::cpu::simd::number;
 use crate::kernels::cpu::simd::wide::gather;
 
 /// An element type as reductions read it: all integers and bool as int64, float16 and bfloat16 as
@@ -46,6 +46,18 @@ unsafe fn integers<T: Element>(from: *const T, step: isize, to: &mut [i64]) {
     for (i, to) in to.iter_mut().enumerate() {
         // SAFETY: by the caller's promise.
         *to = unsafe { *from.offset(i as isize * step) }.to_i64();
+    }
+}
+
+/// As [`Operand::load`], for whether elements are nonzero; NaN is.
+///
+/// # Safety
+/// As for [`Operand::load`].
+pub unsafe fn truths<T: Element>(from: *const u8, at: isize, step: isize, to: &mut [Bool]) {
+    let from = from.cast::<T>();
+    for (i, to) in to.iter_mut().enumerate() {
+        // SAFETY: by the caller's promise.
+        *to = Bool::from(unsafe { *from.offset(at + i as isize * step) } != T::default());
     }
 }
 
@@ -175,26 +187,23 @@ impl<V: Element, A: Total, const PRODUCT: bool> Fold<V> for Joined<A, PRODUCT> {
 }
 
 /// Values with an order, in which NaN comes after all others in either direction.
-pub trait Ordered: Element {
+pub trait Ordered: number::Value {
     /// No value is less.
     const LEAST: Self;
     /// No value is greater.
     const GREATEST: Self;
     /// The type that results are computed in.
     type Total: Total;
-    /// The instruction sets of the reductions that dominate training.
-    type Reach: Reach;
     /// Whether self is greater (`MAX`) or less than `other`.
     fn beats<const MAX: bool>(self, other: Self) -> bool;
 }
 
 macro_rules! ordered {
-    ($($rust:ty, $total:ty, $reach:ty: $least:expr, $greatest:expr, $x:ident => $nan:expr;)*) => {$(
+    ($($rust:ty, $total:ty: $least:expr, $greatest:expr, $x:ident => $nan:expr;)*) => {$(
         impl Ordered for $rust {
             const LEAST: Self = $least;
             const GREATEST: Self = $greatest;
             type Total = $total;
-            type Reach = $reach;
             #[inline(always)]
             fn beats<const MAX: bool>(self, other: Self) -> bool {
                 let nan = |$x: $rust| $nan;
@@ -205,9 +214,9 @@ macro_rules! ordered {
     )*};
 }
 ordered!(
-    f32, f64, Every: f32::NEG_INFINITY, f32::INFINITY, x => x.is_nan();
-    f64, f64, Every: f64::NEG_INFINITY, f64::INFINITY, x => x.is_nan();
-    i64, i64, Least: i64::MIN, i64::MAX, _x => false;
+    f32, f64: f32::NEG_INFINITY, f32::INFINITY, x => x.is_nan();
+    f64, f64: f64::NEG_INFINITY, f64::INFINITY, x => x.is_nan();
+    i64, i64: i64::MIN, i64::MAX, _x => false;
 );
 
 /// The greatest value (`MAX`) or the least; NaN if there is a NaN.
@@ -267,16 +276,16 @@ impl<V: Ordered, const MAX: bool> Fold<V> for Place<MAX> {
     }
 }
 
-/// Whether all values (`ALL`), or any of them, are nonzero. NaN is nonzero.
+/// Whether all values (`ALL`), or any of them, are true.
 pub struct Truth<const ALL: bool>;
 
-impl<V: Element, const ALL: bool> Fold<V> for Truth<ALL> {
+impl<const ALL: bool> Fold<Bool> for Truth<ALL> {
     type Acc = bool;
     type Result = i64;
     const START: bool = ALL;
     #[inline(always)]
-    fn take(acc: bool, value: V, _: i64) -> bool {
-        <Self as Fold<V>>::join(acc, value != V::default())
+    fn take(acc: bool, value: Bool, _: i64) -> bool {
+        Self::join(acc, value.get())
     }
     #[inline(always)]
     fn join(a: bool, b: bool) -> bool {

@@ -11,14 +11,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::team;
-use crate::dtype::{DType, Element};
+use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::kernels::cpu::simd::isa::{Isa, Least, Reach};
-use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
+use crate::kernels::cpu::simd::number;
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::reduce::{Reduce, ReduceFn};
 use crate::ops::{Family, Meta, only_stored};
-use fold::{Extreme, Fold, Joined, Operand, Ordered, Place, Truth, store};
+use fold::{Extreme, Fold, Joined, Operand, Ordered, Place, Truth, store, truths};
 use part::{Job, Part};
 
 /// The number of elements of a block when folding rows.
@@ -56,7 +57,8 @@ struct Reduction<'a> {
 
 type Value<T> = <T as Operand>::Value;
 type Totals<T> = <Value<T> as Ordered>::Total;
-type Fast<T> = <Value<T> as Ordered>::Reach;
+/// The instruction sets of the reductions that dominate training.
+type Fast<T> = <Value<T> as number::Value>::Folds;
 
 impl Reduction<'_> {
     /// Prepares the reduction of elements of type `T`.
@@ -71,8 +73,8 @@ impl Reduction<'_> {
             ReduceFn::Prod => self.fold::<T, Joined<Totals<T>, true>, Least>(false),
             ReduceFn::Argmax => self.fold::<T, Place<true>, Least>(false),
             ReduceFn::Argmin => self.fold::<T, Place<false>, Least>(false),
-            ReduceFn::Any => self.fold::<T, Truth<false>, Least>(false),
-            ReduceFn::All => self.fold::<T, Truth<true>, Least>(false),
+            ReduceFn::Any => self.truth::<T, false>(),
+            ReduceFn::All => self.truth::<T, true>(),
         }
     }
 
@@ -82,6 +84,12 @@ impl Reduction<'_> {
         });
         let access = Access { load: T::load, direct: T::DIRECT, store };
         prepare::<Value<T>, F, C>(self.x, self.axes, self.ordered, access, self.width)
+    }
+
+    fn truth<T: Element, const ALL: bool>(&self) -> Arc<dyn Kernel> {
+        let store = crate::dispatch!(self.result, O => store::<O, i64, false>);
+        let access = Access { load: truths::<T>, direct: T::DTYPE == DType::Bool, store };
+        prepare::<Bool, Truth<ALL>, Least>(self.x, self.axes, self.ordered, access, self.width)
     }
 }
 
@@ -113,11 +121,9 @@ impl Traversal {
         }
         kept.reverse();
         reduced.reverse();
-        kept.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
-        if !ordered {
-            reduced.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
-        }
-        Traversal::of(Walk::new(kept), Walk::new(reduced))
+        let kept = Walk::new(sorted(&kept, 0));
+        let in_memory_order = if ordered { reduced.into() } else { sorted(&reduced, 0) };
+        Traversal::of(kept, Walk::new(in_memory_order))
     }
 
     fn of(kept: Walk<2>, reduced: Walk<1>) -> Traversal {

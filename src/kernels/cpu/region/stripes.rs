@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::kernels::Width;
 use crate::ops::Meta;
 use crate::ops::region::Region;
-use crate::shape::Shape;
+use crate::shape::{Shape, memory_order};
 
 /// Elements of a block, such that a few blocks fit into the L1 cache.
 const BLOCK: usize = 4096;
@@ -39,7 +39,7 @@ impl Stripes {
         // The last link's result or, where there are only a consumer and what it reads, that.
         let last = (region.inputs + region.links.len() - 1) * usize::from(!region.links.is_empty());
         let whole = values.get(last).filter(|whole| whole.is_dense())?;
-        let order = memory_order(whole);
+        let order = memory_order(whole.strides.iter().copied());
         let all = extents(whole, &order)?;
         let covered = |value: &Meta| match value == whole {
             true => Some(Extent::Whole),
@@ -124,13 +124,6 @@ fn part(value: &Meta, all: &[usize], order: &[usize]) -> Option<Extent> {
     } else {
         all.starts_with(&own[..own.len() - trailing]).then_some(Extent::Column)
     }
-}
-
-/// The axes of a dense value, the outermost in memory first.
-fn memory_order(whole: &Meta) -> SmallVec<[usize; 6]> {
-    let mut order: SmallVec<[usize; 6]> = (0..whole.shape.rank()).collect();
-    order.sort_by_key(|&d| std::cmp::Reverse(whole.strides[d]));
-    order
 }
 
 /// The extents of a value along these axes, with ones for those it lacks; None unless it lies

@@ -132,7 +132,7 @@ impl<W: Wide + Sum> Rows<W> {
     ) -> Self {
         let input = |i: usize| inputs[i.min(inputs.len() - 1)];
         let mut others = dims([result, input(0), input(1), input(2)]);
-        let (axis, others) = (others.remove(axis), Walk::new(sorted(others)));
+        let (axis, others) = (others.remove(axis), Walk::new(sorted(&others, 0)));
         Rows { access, axis, others, columns: None, first_input, width, room: 0 }
     }
 

@@ -123,6 +123,10 @@ pub trait Reach: 'static {
 /// Every instruction set.
 pub struct Every;
 
+/// Every instruction set but the one with the widest vectors, which gain least where elements are
+/// wide themselves.
+pub struct Narrow;
+
 /// The baseline alone.
 pub struct Least;
 
@@ -130,6 +134,18 @@ impl Reach for Every {
     #[inline]
     fn run<B: Body>(isa: Isa, body: B) -> B::Output {
         run(isa, body)
+    }
+}
+
+impl Reach for Narrow {
+    #[inline]
+    fn run<B: Body>(isa: Isa, body: B) -> B::Output {
+        match isa.min(Isa::Avx2) {
+            // SAFETY: the machine has the instructions, if it has this set or a greater one.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2(body) },
+            _ => body.run::<Baseline>(),
+        }
     }
 }
 

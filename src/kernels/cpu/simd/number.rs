@@ -3,7 +3,7 @@
 use std::ops::{BitAnd, BitOr, BitXor};
 
 use crate::dtype::{Bool, Element};
-use crate::kernels::cpu::simd::isa::{Every, Least, Level, Reach};
+use crate::kernels::cpu::simd::isa::{Every, Least, Level, Narrow, Reach};
 use crate::kernels::cpu::simd::math::Float;
 
 /// A type that has a truth value and an order.
@@ -11,6 +11,8 @@ pub trait Value: Element {
     /// The instruction sets that loops over it are compiled for: except for float32, of which
     /// models are made, they are bound by memory.
     type Reach: Reach;
+    /// Those of loops that add numbers up or compare them, which are bound by arithmetic sooner.
+    type Folds: Reach;
 
     /// Whether it is not zero (NaN is not).
     fn truth(self) -> bool;
@@ -23,9 +25,10 @@ pub trait Value: Element {
 }
 
 macro_rules! values {
-    ($($type:ty: $reach:ident),*) => {$(
+    ($($type:ty: $reach:ident, $folds:ident;)*) => {$(
         impl Value for $type {
             type Reach = $reach;
+            type Folds = $folds;
             #[inline(always)]
             fn truth(self) -> bool { self != 0 as $type }
             #[inline(always)]
@@ -37,10 +40,18 @@ macro_rules! values {
         }
     )*};
 }
-values!(f32: Every, f64: Least, i32: Least, i64: Least, i8: Least, u8: Least);
+values!(
+    f32: Every, Every;
+    f64: Least, Narrow;
+    i32: Least, Least;
+    i64: Least, Least;
+    i8: Least, Least;
+    u8: Least, Least;
+);
 
 impl Value for Bool {
     type Reach = Least;
+    type Folds = Least;
 
     #[inline(always)]
     fn truth(self) -> bool {

@@ -3,12 +3,15 @@
 use half::{bf16, f16};
 
 use crate::dtype::{Bool, Element};
+use crate::kernels::cpu::simd::isa::{Every, Least, Reach};
 
 /// A key and the place of its element. Entries of equal keys have the order of their places, so
 /// that any way to sort entries is stable.
 pub trait Entry: Copy + Ord + Send + Sync + Default + 'static {
     /// The number of bits of a key.
     const KEY_BITS: u32;
+    /// The instruction sets that sorting is compiled for.
+    type Reach: Reach;
 
     /// Puts a key before a place.
     fn new(key: u64, place: usize) -> Self;
@@ -23,6 +26,7 @@ pub trait Entry: Copy + Ord + Send + Sync + Default + 'static {
 /// Keys of 32 bits, of axes of less than 2^32 elements.
 impl Entry for u64 {
     const KEY_BITS: u32 = 32;
+    type Reach = Every;
 
     #[inline(always)]
     fn new(key: u64, place: usize) -> u64 {
@@ -40,8 +44,10 @@ impl Entry for u64 {
     }
 }
 
+/// No instruction set has vectors of them.
 impl Entry for u128 {
     const KEY_BITS: u32 = 64;
+    type Reach = Least;
 
     #[inline(always)]
     fn new(key: u64, place: usize) -> u128 {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::device::team;
 use crate::error::Result;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
 use crate::kernels::cpu::space;
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
 use crate::kernels::{Io, Kernel, Width, kernel};
@@ -42,7 +42,7 @@ fn prepare<T: Ordered, E: Entry>(lines: Lines, Width(width): Width) -> Arc<dyn K
             // SAFETY: each seat has its own scratch memory.
             let [held, spare] = unsafe { space::arrays::<E, 2>(at, room) };
             let lines = &lines;
-            isa::run(
+            E::Reach::run(
                 Isa::active(),
                 Part::<T, E> { lines, io, range, held, spare, of: PhantomData },
             );

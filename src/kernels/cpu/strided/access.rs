@@ -124,8 +124,8 @@ impl<A: Sum> Access<A> {
         unsafe { (self.scatter)(from, at.wrapping_offset(run.start * self.size), run.step) };
     }
 
-    /// Lets `fill` write a run: in place if possible, otherwise through `buffer`, which must be
-    /// large enough.
+    /// Lets `fill` write a run: in place if that is allowed and possible, otherwise through `buffer`,
+    /// which must be large enough.
     ///
     /// # Safety
     /// The run can be written, and nothing else accesses it.
@@ -134,17 +134,19 @@ impl<A: Sum> Access<A> {
         &self,
         at: *mut u8,
         run: Run,
-        buffer: &mut [A],
+        (buffer, in_place): (&mut [A], bool),
         fill: impl FnOnce(&mut [A]),
     ) {
-        if self.is_direct && run.step == 1 {
-            let at = at.cast::<A>().wrapping_offset(run.start);
-            // SAFETY: by the caller's promise; `A` is a plain number.
-            return fill(unsafe { std::slice::from_raw_parts_mut(at, run.length) });
+        let in_place = in_place && self.is_direct && run.step == 1;
+        let first = at.cast::<A>().wrapping_offset(run.start);
+        // SAFETY: by the caller's promise; `A` is a plain number.
+        let there = || unsafe { std::slice::from_raw_parts_mut(first, run.length) };
+        let to = if in_place { there() } else { &mut buffer[..run.length] };
+        // Called in one place, so that it is inlined and compiled for the caller's instruction set.
+        fill(to);
+        if !in_place {
+            // SAFETY: by the caller's promise.
+            unsafe { self.store(to, at, run) };
         }
-        let from = &mut buffer[..run.length];
-        fill(from);
-        // SAFETY: by the caller's promise.
-        unsafe { self.store(from, at, run) };
     }
 }

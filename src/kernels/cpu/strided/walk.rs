@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::shape::memory_order;
 use crate::view::Meta;
 
 /// The maximum number of elements of a tile's side.
@@ -40,7 +41,7 @@ impl<const N: usize> Walk<N> {
 
     /// Walks all dimensions of tensors of one shape in the memory order of the first.
     pub fn in_memory_order(metas: [&Meta; N]) -> Self {
-        Walk::new(sorted(dims(metas)))
+        Walk::new(sorted(&dims(metas), 0))
     }
 
     /// Walks all dimensions of tensors of one shape, in tiles if the memory orders of the first two
@@ -107,7 +108,7 @@ impl<const N: usize> Walk<N> {
 impl Walk<1> {
     /// Walks a tensor in memory order, each of its places once.
     pub fn without_repeats(meta: &Meta) -> Self {
-        let mut dims = sorted(dims([meta]));
+        let mut dims = sorted(&dims([meta]), 0);
         dims.retain(|dim| dim.extent <= 1 || dim.strides[0] != 0);
         Walk::new(dims)
     }
@@ -172,11 +173,9 @@ pub fn dims<const N: usize>(metas: [&Meta; N]) -> SmallVec<[Dim<N>; 4]> {
     (0..metas[0].shape.rank()).map(dim).collect()
 }
 
-/// The dimensions in the memory order of the first tensor.
-pub fn sorted<const N: usize>(mut dims: SmallVec<[Dim<N>; 4]>) -> SmallVec<[Dim<N>; 4]> {
-    // The sort is stable, so ties keep the row-major order.
-    dims.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
-    dims
+/// The dimensions in the memory order of tensor `t`.
+pub fn sorted<const N: usize>(dims: &[Dim<N>], t: usize) -> SmallVec<[Dim<N>; 4]> {
+    memory_order(dims.iter().map(|dim| dim.strides[t])).into_iter().map(|d| dims[d]).collect()
 }
 
 /// The dimensions without extents of 1 and with contiguous neighbours merged.

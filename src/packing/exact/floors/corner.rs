@@ -82,7 +82,7 @@ impl Search<'_> {
         let best = skyline::corners(&self.state, part).min_by_key(rank);
         let mut corner = best.expect("a part has a lowest section");
         let mut tiles = std::mem::take(&mut corner.tiles);
-        tiles.sort_by_key(|tile| (self.preference(&corner, part, *tile), *tile));
+        tiles.sort_unstable_by_key(|tile| (self.preference(&corner, part, *tile), *tile));
         Corner { tiles, ..corner }
     }
 

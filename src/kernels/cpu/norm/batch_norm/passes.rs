@@ -9,7 +9,7 @@ use crate::device::team;
 use crate::error::Result;
 use crate::kernels::Io;
 use crate::kernels::cpu::matmul::tile::Sum;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
 use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::cpu::strided::access::Access;
 
@@ -25,14 +25,14 @@ pub struct Pass<'a, A> {
 }
 
 /// Runs a body for every tile.
-fn for_tiles<A: Sum, B: Body<Output = ()>>(
+fn for_tiles<A: Wide, B: Body<Output = ()>>(
     pass: Pass<A>,
     make: impl Fn(Tile) -> B + Sync,
 ) -> Result<()> {
     let count = pass.tiles.count();
     team::ranges(count, 1, pass.parts, &|range, _| {
         for index in range {
-            isa::run(Isa::active(), make(pass.tiles.get(index)));
+            A::Reach::run(Isa::active(), make(pass.tiles.get(index)));
         }
     })
 }
@@ -184,8 +184,9 @@ impl<A: Wide + Sum, F: Formula> Body for Map<'_, A, F> {
                 let x = if reads_x { access.read(io.input(x), piece.run(0), for_x) } else { &[] };
                 let dy = if reads_dy { access.read(io.input(dy), piece.run(1), for_dy) } else { x };
                 let x = if reads_x { x } else { dy };
-                access
-                    .write(io.output(0), piece.run(2), to, |to| formula::<F, _>(to, x, dy, &lanes));
+                access.write(io.output(0), piece.run(2), (to, true), |to| {
+                    formula::<F, _>(to, x, dy, &lanes)
+                });
             }
         });
     }

@@ -56,7 +56,7 @@ impl Tiles {
     pub fn new(metas: [&Meta; 3]) -> Tiles {
         let mut dims = walk::dims(metas);
         let channel = dims.remove(1);
-        dims.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
+        let dims = walk::sorted(&dims, 0);
         let step = channel.strides[0].unsigned_abs();
         let others = dims.iter().filter(|d| d.extent > 1);
         let is_closest = others.map(|d| d.strides[0].unsigned_abs()).all(|s| step < s);

@@ -162,24 +162,31 @@ fn statistics<W: Wide, const CENTRED: bool>(x: &[W]) -> [f64; 2] {
 fn sums<W: Wide>(x: &[W], about: W) -> [f64; 2] {
     let mut totals = [0.0; 2];
     for part in x.chunks(SHORT) {
-        let (mut first, mut second) = ([W::ZERO; LANES], [W::ZERO; LANES]);
+        let mut sums = [[W::ZERO; LANES]; 2];
         let ([full], [last]) = chunks([part]);
         for x in full {
-            for l in 0..LANES {
-                let d = x[l] - about;
-                first[l] = first[l] + d;
-                second[l] = second[l] + d * d;
-            }
+            sums = with(sums, x, about);
         }
-        for (l, &x) in last.iter().enumerate() {
-            let d = x - about;
-            first[l] = first[l] + d;
-            second[l] = second[l] + d * d;
-        }
+        // Filled up with what adds nothing: lanes that are numbered by constants stay in registers.
+        let mut filled = [about; LANES];
+        filled[..last.len()].copy_from_slice(last);
+        let [first, second] = with(sums, &filled, about);
         totals[0] += total(first);
         totals[1] += total(second);
     }
     totals
+}
+
+/// The sums with one more number in each lane.
+#[inline(always)]
+fn with<W: Wide>(mut sums: [[W; LANES]; 2], x: &[W; LANES], about: W) -> [[W; LANES]; 2] {
+    let [first, second] = &mut sums;
+    for l in 0..LANES {
+        let d = x[l] - about;
+        first[l] = first[l] + d;
+        second[l] = second[l] + d * d;
+    }
+    sums
 }
 
 /// The statistics of a row of very large or very small numbers.

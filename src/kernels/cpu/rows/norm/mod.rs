@@ -47,17 +47,10 @@ unsafe fn write<W: Wide + Sum>(
     inputs: &[usize],
     run: Run,
     buffer: &mut [W],
-    fill: impl Fn(&mut [W]),
+    fill: impl FnOnce(&mut [W]),
 ) {
     let to: *mut u8 = io.output(0);
+    let is_read = inputs.iter().any(|&i| io.input(i) == to.cast_const());
     // SAFETY: by the caller's promise.
-    unsafe {
-        if inputs.iter().any(|&i| io.input(i) == to.cast_const()) {
-            let row = &mut buffer[..run.length];
-            fill(row);
-            access.store(row, to, run);
-        } else {
-            access.write(to, run, buffer, fill);
-        }
-    }
+    unsafe { access.write(to, run, (buffer, !is_read), fill) };
 }

@@ -5,12 +5,12 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::double;
 use super::gamma::{digamma_f64, polygamma_f64};
 use super::quantile::{erfinv_f64, ndtri_f64};
-use crate::dtype::Element;
 use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::number::Value;
 
 /// float32 (with this module's functions) or float64 (mostly with those of the standard library).
 pub trait Float:
-    Element
+    Value
     + PartialOrd
     + Add<Output = Self>
     + Sub<Output = Self>

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::cut::Cut;
 use super::operand::Operand;
-use crate::kernels::cpu::strided::walk::{Dim, merged};
+use crate::kernels::cpu::strided::walk::{Dim, merged, sorted};
 
 /// The extents of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -162,10 +162,8 @@ fn dims<const M: usize>(operands: &[Operand; M]) -> (SmallVec<[Dim<M>; 4]>, [isi
         extent: shape[d],
         strides: std::array::from_fn(|k| operands[k].step(shape.len() - d)),
     };
-    let mut all: SmallVec<[Dim<M>; 4]> =
-        (0..shape.len()).map(dim).filter(|d| d.extent != 1).collect();
-    // The sort is stable: ties keep the row-major order.
-    all.sort_by_key(|d| std::cmp::Reverse(d.strides[M - 1].unsigned_abs()));
+    let all: SmallVec<[Dim<M>; 4]> = (0..shape.len()).map(dim).filter(|d| d.extent != 1).collect();
+    let mut all = sorted(&all, M - 1);
     let mut origin = [0; M];
     for dim in all.iter_mut().filter(|d| d.strides[M - 1] < 0 && d.extent > 0) {
         (0..M).for_each(|k| origin[k] += (dim.extent as isize - 1) * dim.strides[k]);
