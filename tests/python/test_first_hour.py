@@ -117,16 +117,57 @@ def test_curves_are_in_tensorboard(tmp_path):
         assert [one.value for one in points] == pytest.approx([float(x) for x in want], rel=1e-3)
 
 
-def test_a_notebook_shows_models_plans_and_profiles(tmp_path):
+def outputs(program, folder):
+    """What each cell of a notebook shows."""
     client, format_ = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
-    cells = [one.strip() for one in OURS["notebook"].split("# %%")]
-    book = format_.v4.new_notebook(cells=[format_.v4.new_code_cell(one) for one in cells])
-    client.NotebookClient(book, timeout=100, kernel_name="python3").execute(cwd=str(tmp_path))
-    shown = [cell.outputs[-1].data for cell in book.cells[1:]]
+    cells = [format_.v4.new_code_cell(one.strip()) for one in program.split("# %%")]
+    book = format_.v4.new_notebook(cells=cells)
+    client.NotebookClient(book, timeout=100, kernel_name="python3").execute(cwd=str(folder))
+    return [cell.outputs for cell in book.cells]
+
+
+def test_a_notebook_shows_models_plans_and_profiles(tmp_path):
+    shown = [one[-1].data for one in outputs(OURS["notebook"], tmp_path)[1:]]
     assert float(shown[1]["text/plain"]) < 0.01
     net, plan, profile = (shown[at]["text/html"] for at in (0, 2, 3))
     assert "Linear" in net and "arena" in plan and "share" in profile
+
+
+IN_CELLS = """
+import numpy as np
+from singa_rs import autograd, layer, opt
+from singa_rs.module import Module
+x, y = np.zeros((8, 2), np.float32), np.zeros((8, 3), np.float32)
+# %%
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = layer.Linear(3)
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x):
+        h = self.linear(x)
+        print(h)
+        return h
+
+    def train_one_batch(self, x, y):
+        loss = autograd.mse_loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss
+# %%
+net = Net()
+net.compile([x], is_train=True)
+net(x, y)
+# %%
+net.fit((x, y), 1)
+"""
+
+
+def test_lines_in_a_notebook_are_those_of_its_cells(tmp_path):
+    _, _, recorded, fitted = outputs(IN_CELLS, tmp_path)
+    assert "recorded at In[2]:8)" in recorded[0].text
+    assert [one.name for one in fitted if "epoch 1/1" in one.get("text", "")] == ["stdout"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -129,7 +129,7 @@ class Layer(metaclass=_LayerType):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the layer's result."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} has no forward(self, x)")
 
     def register_layers(self, *layers: Layer | Mapping[str, Layer]) -> None:
         """Names layers `<ClassName>_<index>` by their place among the arguments, or, given one

@@ -15,7 +15,10 @@ _INTERVAL = 0.2
 
 
 class Progress:
-    """Shows how far an epoch has come, on the error output; nothing unless `is_shown`."""
+    """Shows how far an epoch has come; nothing unless `is_shown`.
+
+    That is on the error output, or in a notebook, which shows it as errors, on the other one.
+    """
 
     def __init__(self, is_shown: bool, epochs: int) -> None:
         self._is_shown, self._epochs, self._bar = is_shown, epochs, None
@@ -51,7 +54,8 @@ class Progress:
     def say(self, text: str) -> None:
         """A line of its own."""
         if self._is_shown:
-            print(text, file=sys.stderr, flush=True)
+            is_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+            print(text, file=sys.stdout if is_notebook else sys.stderr, flush=True)
 
     def close(self) -> None:
         """Leaves the bar as it is."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .free_variables import is_program, names_of
 
 if TYPE_CHECKING:
@@ -237,4 +238,4 @@ def _is_program(frame: FrameType) -> bool:
 
 
 def _place(frame: FrameType) -> str:
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return f"{_core.program_file(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -41,7 +41,7 @@ pub(in crate::python) fn note_line(py: Python<'_>) {
 pub(in crate::python) fn at_line(py: Python<'_>) -> AtLine {
     let mut line = None;
     let found = |code: &Bound<'_, PyAny>, number| {
-        line = Some(format!("{}:{number}", file(code)?).into());
+        line = Some(format!("{}:{number}", program_file(file(code)?)?).into());
         Ok(())
     };
     let _ = innermost(py, is_own, found); // tensors without a line are created all the same
@@ -97,7 +97,7 @@ fn note(code: &Bound<'_, PyAny>, line: i32) -> PyResult<()> {
         record::set_origin_number(number);
         return Ok(());
     }
-    asking::set_line(&format!("{}:{line}", file(code)?));
+    asking::set_line(&format!("{}:{line}", program_file(file(code)?)?));
     let number = record::origin().unwrap_or(0);
     SEEN.with_borrow_mut(|seen| seen.origins.insert(place, number));
     Ok(())
@@ -105,6 +105,22 @@ fn note(code: &Bound<'_, PyAny>, line: i32) -> PyResult<()> {
 
 fn file<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     Ok(code.getattr(intern!(code.py(), "co_filename"))?.cast_into()?)
+}
+
+/// A file of the program as people name it: a notebook's cell has a number, its file a hash.
+#[pyfunction]
+fn program_file(file: Bound<'_, PyString>) -> PyResult<String> {
+    let name = file.to_str()?;
+    let is_cell = name.contains("ipykernel_") || name.starts_with("<ipython-input");
+    let cell = is_cell.then(|| cell(&file).ok()).flatten();
+    Ok(cell.unwrap_or_else(|| name.to_owned()))
+}
+
+/// What IPython calls the cell of this file, say `In[3]`.
+fn cell(file: &Bound<'_, PyString>) -> PyResult<String> {
+    let shell = file.py().import("IPython")?.call_method0("get_ipython")?;
+    let found = shell.getattr("compile")?.call_method1("format_code_name", (file,))?;
+    Ok(found.extract::<(String, String)>()?.1)
 }
 
 /// Clears the cache at the end of a recording.
@@ -121,5 +137,6 @@ fn set_package(folder: &str) {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(set_package, module)?)
+    module.add_function(wrap_pyfunction!(set_package, module)?)?;
+    module.add_function(wrap_pyfunction!(program_file, module)?)
 }
