@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import _core, autograd, device, errors, record, tensor
+from . import _core, autograd, device, elsewhere, errors, record, tensor
 from .errors import (
     CheckpointError,
     DeviceError,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
 
 __version__: str = _core.__version__
+_absent = elsewhere.absent(__name__)
 _core.set_package(str(Path(__file__).parent))
 
 _LAZY = (
@@ -128,4 +129,4 @@ if not TYPE_CHECKING:  # so that checkers refuse what the package does not have
             return bool_
         if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
             return importlib.import_module(f"{__name__}.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _absent(name)

@@ -12,11 +12,11 @@ import importlib.metadata
 import operator
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core, errors
+from . import _core, elsewhere, errors
 from ._core import Device, DeviceError, on_one_device  # noqa: F401
 
 __all__ = [
@@ -39,6 +39,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)
 
 
 #: Warnings of the engine that have not been shown yet.

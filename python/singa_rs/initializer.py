@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import errors
+from . import elsewhere, errors
 from .tensor import Tensor
 
 __all__ = [
@@ -41,6 +42,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)
 
 
 Initializer = Callable[[Tensor], object]

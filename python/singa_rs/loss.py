@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import autograd
+from . import autograd, elsewhere
 from .errors import GraphError, ShapeError
 from .layer.check import flag as check_flag
 from .layer.check import tensors
@@ -23,6 +23,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)
 
 
 class Loss:

@@ -76,8 +76,21 @@ def test_optimizers_show_their_settings():
     assert repr(opt.SGD(lr=0.1, momentum=0.9)) == "SGD(lr=0.1, momentum=0.9)"
     assert repr(opt.Adam(0.01)) == "Adam(lr=0.01, beta_1=0.9, beta_2=0.999, epsilon=1e-08)"
     assert repr(opt.SGD(opt.ExponentialDecay(0.1, 2, 0.5))).startswith(
-        "SGD(lr=ExponentialDecay(0.1"
+        "SGD(lr=ExponentialDecay(init_value=0.1"
     )
+    assert repr(opt.SGD(0.1, 0.9, nesterov=True)) == "SGD(lr=0.1, momentum=0.9, nesterov=True)"
+
+
+SCHEDULES = {
+    "CosineDecay(init_value=0.1, decay_steps=9, final_value=0.0)": opt.CosineDecay(0.1, 9),
+    "OneCycle(max_value=1.0, total_steps=9, rise=0.3)": opt.OneCycle(1.0, 9),
+    "Warmup(steps=3, then=Constant(0.1))": opt.Warmup(3, 0.1),
+}
+
+
+@pytest.mark.parametrize("text", SCHEDULES)
+def test_schedules_show_their_arguments(text):
+    assert repr(SCHEDULES[text]) == text
 
 
 def test_notebooks():

@@ -13,6 +13,7 @@ import sys
 import types
 from typing import Any
 
+from .. import elsewhere as _elsewhere
 from .. import tensor as _tensor
 from ..tensor import Tensor as _Tensor
 from ..tensor import to_numpy
@@ -130,6 +131,9 @@ __all__ = sorted({*(name for name in FUNCTIONS if name[0] != "_"), *_BESIDE, *_L
 _tensor.__all__ = sorted({*_tensor.__all__, *OF_TENSOR})
 
 
+_absent = _elsewhere.absent(__name__)
+
+
 class _Autograd(types.ModuleType):
     """The module's own type, so that `autograd.training = True` reaches the tape."""
 
@@ -139,7 +143,7 @@ class _Autograd(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name in _LAYERS:
             return getattr(importlib.import_module(self._layers), name)
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return _absent(name)
 
     def __dir__(self) -> list[str]:
         return sorted([*self.__dict__["__all__"], "training"])

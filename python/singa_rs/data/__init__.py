@@ -1,6 +1,8 @@
 """Reading data sets: files of usual formats, and batches of them for training."""
 
-from .. import errors
+from typing import TYPE_CHECKING
+
+from .. import elsewhere, errors
 from .batching import batches
 from .cifar import load_cifar10, load_cifar100, read_cifar
 from .collating import collate
@@ -35,6 +37,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)
 
 
 errors.name_functions(globals(), {"rng"})

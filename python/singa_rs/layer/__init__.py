@@ -1,5 +1,8 @@
 """Layers. Names and arguments as in SINGA's `layer`."""
 
+from typing import TYPE_CHECKING
+
+from .. import elsewhere
 from .activation import (
     ELU,
     GELU,
@@ -331,3 +334,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)

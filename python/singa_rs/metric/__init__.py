@@ -5,7 +5,9 @@ after `reset()`; `Module.fit` takes them as `metrics=`. Each function is one suc
 call. The order is always outputs, then targets, which is not scikit-learn's.
 """
 
-from .. import errors
+from typing import TYPE_CHECKING
+
+from .. import elsewhere, errors
 from .classes import ConfusionMatrix, F1Score, PrecisionScore, RecallScore, TopKAccuracy
 from .functions import (
     accuracy,
@@ -54,6 +56,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)
 
 
 errors.name_functions(globals())

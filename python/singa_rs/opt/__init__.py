@@ -1,5 +1,8 @@
 """Optimizers and schedules. Names and arguments as in SINGA's `opt`."""
 
+from typing import TYPE_CHECKING
+
+from .. import elsewhere
 from .adaptive import AdaGrad, Adam, AdamW, Lion, RMSProp
 from .average import MovingAverage
 from .base import Optimizer
@@ -52,3 +55,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
+    __getattr__ = elsewhere.absent(__name__)

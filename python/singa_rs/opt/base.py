@@ -15,7 +15,7 @@ from .clipping import clip_grad_value, clipped_norms
 from .exchange import Exchange, Pair
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
 from .scaling import Scale, are_finite, backward, full_precision, only_if
-from .schedule import Constant, DecayScheduler
+from .schedule import Constant, DecayScheduler, arguments
 from .selection import Selection
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Optimizer(Scheduled):
         name = type(self).__name__
         unknown = sorted(set(options) - set(Options.__annotations__))
         if unknown:
-            raise TypeError(f"{name}: got an unknown argument {unknown[0]!r}")
+            known = ", ".join([*arguments(type(self)), *Options.__annotations__])
+            raise TypeError(f"{name}: got an unknown argument {unknown[0]!r}, want {known}")
         if lr is DEFAULT_LR:
             usual = f"PyTorch's default is {self._usual_lr}"
             once(
@@ -119,6 +120,8 @@ class Optimizer(Scheduled):
                     shown.append(f"{name}={schedule.init_value:g}")
             elif schedule is not None:
                 shown.append(f"{name}={schedule!r}")
+        flags = (name for name in arguments(type(self)) if self.__dict__.get(name) is True)
+        shown.extend(f"{name}=True" for name in flags)
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

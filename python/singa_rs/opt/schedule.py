@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,6 +23,12 @@ def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf)
         want = f"a number from {low:g}" + (f" to below {below:g}" if below < math.inf else "")
         raise ValueError(f"{argument}: got {value!r}, want {want}")
     return made
+
+
+def arguments(kind: type) -> list[str]:
+    """The names of a constructor's own arguments."""
+    given = inspect.signature(kind).parameters.values()
+    return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
 
 
 def _check_step(step: Any, schedule: DecayScheduler) -> None:
@@ -55,6 +62,12 @@ class DecayScheduler:
         """Calls `call`."""
         _check_step(step, self)
         return self.call(step)
+
+    def __repr__(self) -> str:
+        """The class with the arguments that are its attributes, too."""
+        held = {name: self.__dict__.get(name) for name in arguments(type(self))}
+        shown = (f"{name}={one!r}" for name, one in held.items() if one is not None)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         note_change()
@@ -117,9 +130,3 @@ class ExponentialDecay(DecayScheduler):
         step = step.as_type(tensor.float64)
         exponent = step // self.decay_steps if self.staircase else step / self.decay_steps
         return self.init_value * tensor.exp(exponent * math.log(self.decay_rate))
-
-    def __repr__(self) -> str:
-        return (
-            f"ExponentialDecay({self.init_value:g}, {self.decay_steps:g}, {self.decay_rate:g}, "
-            f"staircase={self.staircase})"
-        )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import operator
-import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, errors, notices
+from .. import elsewhere as _elsewhere
 from .._core import ShapeError
 from . import placing
 from .arrays import admission as _admission
@@ -368,6 +368,13 @@ class Tensor(Conversions, Writes, _core.Handle):
             raise ShapeError(f"{op}: got shape {self.shape}, want at least one element")
         return self.numel
 
+    if not TYPE_CHECKING:  # so that checkers refuse what tensors do not have
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            hint = _elsewhere.of_tensor(name)
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+
 
 _core.set_tensor_class(Tensor)
 
@@ -377,16 +384,7 @@ from ..compat.raw import RawTensor  # noqa: E402
 from ..compat.raw import raw as _raw  # noqa: E402
 from .placeholder import Placeholder  # noqa: E402
 
-#: What makes a tensor of values in other libraries.
-_ELSEWHERE = dict.fromkeys(("tensor", "array", "asarray"), "Tensor(data=values)")
-
-
-def __getattr__(name: str) -> Any:
-    """Says where a function is that other libraries have in one module with those of this one."""
-    home = sys.modules.get(f"{__package__.rpartition('.')[0]}.autograd")
-    there = f"autograd.{name}" if hasattr(home, name) else _ELSEWHERE.get(name)
-    hint = "" if there is None or name.startswith("_") else f"; want {there}"
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+__getattr__ = _elsewhere.absent(__name__)
 
 
 #: SINGA's spelling.

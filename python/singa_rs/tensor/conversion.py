@@ -127,6 +127,11 @@ class Conversions:
             raise TypeError("len: got a tensor of shape (), want at least one dimension")
         return self.shape[0]
 
+    def __contains__(self: Tensor, value: Any) -> bool:
+        """Whether an element equals `value`, as in NumPy."""
+        equal = self == value
+        return equal if isinstance(equal, bool) else bool(equal.any())
+
     def __iter__(self: Tensor) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 

@@ -1,0 +1,123 @@
+"""What other libraries' names are called here, for messages about names that a module lacks."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any
+
+_ROOT = __name__.partition(".")[0]
+#: The modules that users take names from; `autograd` has layers, too, as in SINGA.
+_HOMES = (
+    "tensor", "layer", "autograd", "opt", "metric", "initializer", "data", "device", "module",
+    "linalg", "dist",
+)  # fmt: skip
+#: Names that nothing here resembles or mentions.
+_CALLED = {
+    **dict.fromkeys(("tensor", "array", "asarray"), "Tensor(data=values)"),
+    **dict.fromkeys(("manual_seed", "seed", "set_random_seed"), "singa_rs.set_seed"),
+    **dict.fromkeys(("Dense", "LazyLinear"), "layer.Linear"),
+    **dict.fromkeys(("xavier_normal", "xavier_normal_"), "initializer.glorot_normal"),
+    **dict.fromkeys(("xavier_uniform", "xavier_uniform_"), "initializer.glorot_uniform"),
+    **dict.fromkeys(("kaiming_normal", "kaiming_normal_"), "initializer.he_normal"),
+    **dict.fromkeys(("kaiming_uniform", "kaiming_uniform_"), "initializer.he_uniform"),
+    "BatchNormalization": "layer.BatchNorm2d",
+    "CrossEntropyLoss": "layer.CrossEntropyLoss",
+    "ExponentialLR": "opt.ExponentialDecay",
+    "Dataset": "data.DataLoader, which takes arrays and sequences",
+    "TensorDataset": "data.DataLoader((x, y))",
+    "bce_with_logits": "autograd.binary_cross_entropy_with_logits",
+    "compile": "Module.compile(inputs)",
+    "cuda": "device.create_cuda_gpu(), device.get_num_gpus()",
+    "functional": "singa_rs.autograd",
+    "grad": "autograd.gradients",
+    "load": "Module.load(path)",
+    "lr_scheduler": "singa_rs.opt",
+    "nn": "singa_rs.layer",
+    "optim": "singa_rs.opt",
+    "save": "Module.save(path)",
+    "utils": "singa_rs.data",
+}
+#: The same for attributes of tensors.
+_OF_TENSORS = {
+    "gather": "autograd.take_along_axis(t, indices, axis)",
+    "grad_fn": "creator",
+    "is_cuda": "device",
+    "register_hook": "autograd.backward(loss), which yields parameters and gradients",
+    "retain_grad": "autograd.gradients(loss, [t])",
+    "type": "astype(dtype)",
+}
+
+
+def absent(module: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`: its error says where here a name of other libraries is."""
+
+    def __getattr__(name: str) -> Any:
+        is_ready = not getattr(sys.modules[module].__spec__, "_initializing", False)
+        hint = _hint(_found(module.rpartition(".")[2], name)) if is_ready else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+    return __getattr__
+
+
+def of_tensor(name: str) -> str:
+    """The end of the message about an attribute that tensors lack."""
+    return _hint(_OF_TENSORS.get(name) or _named(name, ("autograd",)))
+
+
+def _hint(want: str | None) -> str:
+    return "" if want is None else f"; want {want}"
+
+
+def _found(home: str, name: str) -> str | None:
+    """What is wanted in the place of a name, the surest guess first."""
+    if name.startswith("_"):
+        return None
+    own = (home,) if home in _HOMES else ()
+    return (
+        _CALLED.get(name)
+        or _spelled(name, own)
+        or _named(name, _HOMES)
+        or _mentioned(name)
+        or _spelled(name, _HOMES)
+    )
+
+
+def _public(homes: tuple[str, ...]) -> Iterator[tuple[ModuleType, str]]:
+    """Modules, with each name that they have."""
+    for home in homes:
+        module = importlib.import_module(f"{_ROOT}.{home}")
+        yield from ((module, name) for name in module.__all__)
+
+
+def _dotted(module: ModuleType, name: str) -> str:
+    return f"{module.__name__.rpartition('.')[2]}.{name}"
+
+
+def _named(name: str, homes: tuple[str, ...]) -> str | None:
+    """The name in another module."""
+    return next((_dotted(module, one) for module, one in _public(homes) if one == name), None)
+
+
+def _spelled(name: str, homes: tuple[str, ...]) -> str | None:
+    """The same name in other letters, or one with a slip."""
+    known = {_letters(one): _dotted(module, one) for module, one in _public(homes)}
+    close = get_close_matches(_letters(name), known, 1, 0.85)
+    return known[close[0]] if close else None
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _mentioned(name: str) -> str | None:
+    """What says in its description that PyTorch calls it by the name."""
+    called = re.compile(rf"\bPyTorch\s+{re.escape(name)}\b")
+    for module, one in _public(_HOMES):
+        if called.search(getattr(module, one).__doc__ or ""):
+            return _dotted(module, one)
+    return None

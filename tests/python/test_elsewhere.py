@@ -1,0 +1,94 @@
+"""Names of other libraries that a module lacks: the error says what they are called here."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import singa_rs
+from singa_rs import autograd, data, device, initializer, layer, loss, metric, opt, tensor
+
+WANT = {
+    (singa_rs, "no_grad"): "autograd.no_grad",
+    (singa_rs, "relu"): "autograd.relu",
+    (singa_rs, "Linear"): "layer.Linear",
+    (singa_rs, "manual_seed"): "singa_rs.set_seed",
+    (singa_rs, "nn"): "singa_rs.layer",
+    (singa_rs, "optim"): "singa_rs.opt",
+    (singa_rs, "save"): "Module.save",
+    (tensor, "tensor"): "Tensor(data=values)",
+    (tensor, "cat"): "autograd.cat",
+    (tensor, "where"): "autograd.where",
+    (autograd, "grad"): "autograd.gradients",
+    (autograd, "bce_with_logits"): "autograd.binary_cross_entropy_with_logits",
+    (autograd, "softmx"): "autograd.softmax",
+    (layer, "MultiheadAttention"): "layer.MultiHeadAttention",
+    (layer, "Softmax"): "layer.SoftMax",
+    (layer, "Dense"): "layer.Linear",
+    (layer, "Module"): "module.Module",
+    (opt, "RMSprop"): "opt.RMSProp",
+    (opt, "Adagrad"): "opt.AdaGrad",
+    (opt, "StepLR"): "opt.StepDecay",
+    (opt, "CosineAnnealingLR"): "opt.CosineDecay",
+    (opt, "ExponentialLR"): "opt.ExponentialDecay",
+    (opt, "ReduceLROnPlateau"): "opt.OnPlateau",
+    (loss, "MSELoss"): "layer.MSELoss",
+    (loss, "CrossEntropyLoss"): "layer.CrossEntropyLoss",
+    (data, "Dataset"): "data.DataLoader",
+    (metric, "accuracy_score"): None,
+    (metric, "AccuracyMetric"): None,
+    (initializer, "xavier_uniform_"): "initializer.glorot_uniform",
+    (device, "cuda"): "device.create_cuda_gpu()",
+    (singa_rs, "nothing_of_the_kind"): None,
+    (opt, "__wrapped__"): None,
+}
+
+
+@pytest.mark.parametrize(("home", "name"), WANT)
+def test_the_error_says_what_it_is_called_here(home, name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(home, name)
+    text, want = str(caught.value), WANT[home, name]
+    assert text.startswith(f"module {home.__name__!r} has no attribute {name!r}")
+    assert "want" not in text if want is None else f"; want {want}" in text
+
+
+@pytest.mark.parametrize("want", sorted({want for want in WANT.values() if want}))
+def test_what_is_wanted_exists(want):
+    home, _, name = want.partition("(")[0].rpartition(".")
+    roots = {"singa_rs": singa_rs, "": tensor, "Module": singa_rs.module.Module}
+    assert hasattr(roots[home] if home in roots else getattr(singa_rs, home), name)
+
+
+OF_TENSORS = {
+    "type": "astype(dtype)",
+    "is_cuda": "device",
+    "gather": "autograd.take_along_axis",
+    "matmul": "autograd.matmul",
+    "retain_grad": "autograd.gradients",
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("name", OF_TENSORS)
+def test_tensors_say_it_too(name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(tensor.zeros((2,)), name)
+    text, want = str(caught.value), OF_TENSORS[name]
+    assert text.startswith(f"'Tensor' object has no attribute {name!r}")
+    assert "want" not in text if want is None else f"; want {want}" in text
+
+
+def test_looking_for_a_name_imports_nothing_that_is_not_asked_for():
+    program = "import sys, singa_rs\nhasattr(singa_rs, '__wrapped__')\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "singa_rs.layer" not in done.stdout.split(), done.stderr
+
+
+def test_in_compares_elements():
+    t = tensor.from_numpy(np.arange(6).reshape(2, 3))
+    assert 3 in t
+    assert 7 not in t
+    assert np.int64(5) in t
+    assert None not in t
+    assert [0, 1, 2] in t  # broadcast, as NumPy does
