@@ -42,7 +42,7 @@ _CALLED = {
     "save": "Module.save(path)",
     "utils": "singa_rs.data",
 }
-#: The same for attributes of tensors.
+#: The same for attributes.
 _OF_TENSORS = {
     "gather": "autograd.take_along_axis(t, indices, axis)",
     "grad_fn": "creator",
@@ -51,6 +51,23 @@ _OF_TENSORS = {
     "retain_grad": "autograd.gradients(loss, [t])",
     "type": "astype(dtype)",
 }
+_STATES = {
+    "load_state_dict": "set_states(states)",
+    "state_dict": "get_states()",
+    "zero_grad": "nothing, as each backward begins anew",
+}
+_OF_LAYERS = {
+    **_STATES,
+    **dict.fromkeys(("bfloat16", "double", "float", "half"), "compile(inputs, amp=dtype)"),
+    **dict.fromkeys(("cpu", "cuda", "to"), "to_device(device)"),
+    **dict.fromkeys(("named_parameters", "parameters"), "get_params()"),
+    "add_module": "register_layers({name: layer})",
+    "evaluate": "eval(), then calls, and singa_rs.metric",
+    "predict": "eval(), then a call",
+    "requires_grad_": "requires_grad = False of those that get_params() has",
+    "weight": "W",
+}
+_OF_OPTIMIZERS = {**_STATES, "param_groups": "lr, or group(params, lr=number)"}
 
 
 def absent(module: str) -> Callable[[str], Any]:
@@ -66,7 +83,18 @@ def absent(module: str) -> Callable[[str], Any]:
 
 def of_tensor(name: str) -> str:
     """The end of the message about an attribute that tensors lack."""
-    return _hint(_OF_TENSORS.get(name) or _named(name, ("autograd",)))
+    is_private = name.startswith("_")
+    return "" if is_private else _hint(_OF_TENSORS.get(name) or _named(name, ("autograd",)))
+
+
+def of_layer(name: str) -> str:
+    """The same for layers and modules."""
+    return _hint(_OF_LAYERS.get(name))
+
+
+def of_optimizer(name: str) -> str:
+    """The same for optimizers."""
+    return _hint(_OF_OPTIMIZERS.get(name))
 
 
 def _hint(want: str | None) -> str:

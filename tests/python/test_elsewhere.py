@@ -60,23 +60,43 @@ def test_what_is_wanted_exists(want):
     assert hasattr(roots[home] if home in roots else getattr(singa_rs, home), name)
 
 
-OF_TENSORS = {
-    "type": "astype(dtype)",
-    "is_cuda": "device",
-    "gather": "autograd.take_along_axis",
-    "matmul": "autograd.matmul",
-    "retain_grad": "autograd.gradients",
-    "nothing": None,
+OF_OBJECTS = {
+    ("Tensor", "type"): "astype",
+    ("Tensor", "is_cuda"): "device",
+    ("Tensor", "gather"): "autograd.take_along_axis",
+    ("Tensor", "matmul"): "autograd.matmul",
+    ("Tensor", "retain_grad"): "autograd.gradients",
+    ("Tensor", "nothing"): None,
+    ("Linear", "parameters"): "get_params",
+    ("Linear", "state_dict"): "get_states",
+    ("Linear", "weight"): "W",
+    ("Linear", "nothing"): None,
+    ("Module", "to"): "to_device",
+    ("Module", "predict"): "eval",
+    ("SGD", "param_groups"): "lr",
+    ("SGD", "load_state_dict"): "set_states",
+    ("SGD", "zero_grad"): "nothing",
+    ("SGD", "nothing"): None,
 }
 
 
-@pytest.mark.parametrize("name", OF_TENSORS)
-def test_tensors_say_it_too(name):
+@pytest.mark.parametrize(("kind", "name"), OF_OBJECTS)
+def test_objects_say_it_too(kind, name):
+    made = {
+        "Tensor": tensor.zeros((2,)),
+        "Linear": layer.Linear(2),
+        "Module": singa_rs.module.Module(),
+        "SGD": opt.SGD(0.1),
+    }[kind]
+    if kind == "Linear":
+        made(np.zeros((1, 2), np.float32))
     with pytest.raises(AttributeError) as caught:
-        getattr(tensor.zeros((2,)), name)
-    text, want = str(caught.value), OF_TENSORS[name]
-    assert text.startswith(f"'Tensor' object has no attribute {name!r}")
+        getattr(made, name)
+    text, want = str(caught.value), OF_OBJECTS[kind, name]
+    assert text.startswith(f"{kind!r} object has no attribute {name!r}")
     assert "want" not in text if want is None else f"; want {want}" in text
+    if want not in (None, "nothing"):
+        assert hasattr(autograd if "." in want else made, want.rpartition(".")[2])
 
 
 def test_looking_for_a_name_imports_nothing_that_is_not_asked_for():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, overload
 
+from .. import elsewhere
 from ..errors import FOREIGN, DTypeError
 from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
@@ -162,7 +163,8 @@ class Layer(metaclass=_LayerType):
             registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
             if name in registered:
                 return registered[name]
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            hint = elsewhere.of_layer(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get(name, self) is not value:  # `+=` assigns the same object again

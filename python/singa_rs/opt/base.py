@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-from .. import autograd, device, tensor
+from .. import autograd, device, elsewhere, tensor
 from ..layer.check import tensors
 from ..notices import once
 from ..record import updating
@@ -134,7 +134,8 @@ class Optimizer(Scheduled):
             """A group has the attributes of its optimizer, except its own."""
             parent = self.__dict__.get("_parent")
             if parent is None or name.startswith("__"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+                kind, hint = type(self).__name__, elsewhere.of_optimizer(name)
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
             return getattr(parent, name)
 
     # ---- groups ----------------------------------------------------------------------------------
