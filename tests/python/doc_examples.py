@@ -11,6 +11,7 @@ import doctest
 import io
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -60,14 +61,20 @@ def printed(source, known):
 
 @contextlib.contextmanager
 def in_a_folder():
-    """Examples write files to a folder that is gone afterwards."""
+    """Examples write files to a folder that is gone afterwards, and so are the modules that they
+    import from it."""
     home = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        sys.path.append(folder)
         try:
             yield
         finally:
             os.chdir(home)
+            sys.path.remove(folder)
+            for name, one in [*sys.modules.items()]:
+                if (getattr(one, "__file__", None) or "").startswith(folder):
+                    del sys.modules[name]
 
 
 def filled(example, known):
