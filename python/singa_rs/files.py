@@ -198,7 +198,7 @@ def _take_after(path: str, before: os.stat_result) -> None:
 def flush_directory(path: str) -> None:
     """Flushes the entries of a file's directory to disk, where the system supports that."""
     with suppress(OSError):
-        handle = os.open(os.path.dirname(path), os.O_RDONLY)
+        handle = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

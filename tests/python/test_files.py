@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 from archives import same, small, values
-from singa_rs import CheckpointError, data
+from singa_rs import CheckpointError, data, files
 from singa_rs.tensor import Tensor
 
 
@@ -171,3 +171,12 @@ def test_names_that_are_none(tmp_path):
             with pytest.raises(OSError):
                 call(path)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_bare_name_has_its_directory_flushed(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files.os, "open", lambda path, flags: opened.append(path) or 10**6)
+    files.flush_directory("net.bin")
+    files.flush_directory(str(tmp_path / "net.bin"))
+    assert opened == [".", str(tmp_path)]
