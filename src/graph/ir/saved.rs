@@ -22,7 +22,7 @@ use crate::view;
 /// The first bytes of every recording.
 const MAGIC: &[u8; 8] = b"singa_rs";
 /// The version of what follows: increased whenever earlier bytes would be read differently.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the magic, the version and the checksum.
 const HEADER: usize = 20;
 

@@ -75,7 +75,7 @@ fn bytes_of_another_kind_or_version_are_refused() {
     assert_eq!(said(b"singa"), "a saved recording: the bytes are no recording");
     assert_eq!(said(&[0; 100]), "a saved recording: the bytes are no recording");
     let other = sealed(VERSION + 1, &bytes[HEADER..]);
-    assert!(said(&other).contains("version 2, and this is version 1"), "{}", said(&other));
+    assert!(said(&other).contains("version 3, and this is version 2"), "{}", said(&other));
     let longer = sealed(VERSION, &[&bytes[HEADER..], &[0]].concat());
     assert_eq!(said(&longer), "a saved recording: more follows it");
 }
