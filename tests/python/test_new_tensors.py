@@ -1,7 +1,8 @@
 """Tensors made from sizes and bounds, and of random numbers."""
 
 import numpy as np
-from singa_rs import tensor
+import pytest
+from singa_rs import ShapeError, tensor
 
 
 def test_new_tensors():
@@ -47,3 +48,9 @@ def test_random_tensors():
     assert sorted(tensor.randperm(500).tolist()) == list(range(500))
     assert tensor.randperm(500).tolist() != tensor.randperm(500).tolist()
     assert tensor.randperm(0).shape == (0,)
+
+
+@pytest.mark.parametrize("make", [tensor.as_tensor, lambda values: tensor.Tensor(data=values)])
+def test_lists_of_different_lengths_are_no_tensor(make):
+    with pytest.raises(ShapeError, match="want lists of equal lengths"):
+        make([[1, 2], [3]])

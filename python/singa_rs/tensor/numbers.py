@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import DTypeError, GraphError, Handle
+from .._core import DTypeError, GraphError, Handle, ShapeError
 
 
 def as_number(value: Any) -> float | int | None:
@@ -63,6 +63,7 @@ def as_array(value: Any, op: str) -> np.ndarray:
     Raises:
         DTypeError: anything else, and masked elements.
         GraphError: a list with tensors that are only recorded.
+        ShapeError: lists of different lengths.
     """
     if _is_masked(value):
         raise DTypeError(f"{op}: got an array with masked elements, want a value for each")
@@ -80,6 +81,10 @@ def _read(value: Any, op: str) -> np.ndarray:
             raise
         got = f"a {type(value).__name__} of tensors that are only recorded"
         raise GraphError(f"{op}: got {got}, want one tensor: autograd.stack makes it") from error
+    except ValueError as error:
+        if not isinstance(value, (list, tuple)):
+            raise
+        raise ShapeError(f"{op}: got {value!r:.60}, want lists of equal lengths") from error
 
 
 def number(value: Any, what: str) -> float | int:
