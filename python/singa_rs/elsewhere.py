@@ -26,7 +26,6 @@ _CALLED = {
     **dict.fromkeys(("kaiming_normal", "kaiming_normal_"), "initializer.he_normal"),
     **dict.fromkeys(("kaiming_uniform", "kaiming_uniform_"), "initializer.he_uniform"),
     "BatchNormalization": "layer.BatchNorm2d",
-    "CrossEntropyLoss": "layer.CrossEntropyLoss",
     "ExponentialLR": "opt.ExponentialDecay",
     "Dataset": "data.DataLoader, which takes arrays and sequences",
     "TensorDataset": "data.DataLoader((x, y))",
@@ -58,14 +57,17 @@ _STATES = {
 }
 _OF_LAYERS = {
     **_STATES,
-    **dict.fromkeys(("bfloat16", "double", "float", "half"), "compile(inputs, amp=dtype)"),
-    **dict.fromkeys(("cpu", "cuda", "to"), "to_device(device)"),
     **dict.fromkeys(("named_parameters", "parameters"), "get_params()"),
     "add_module": "register_layers({name: layer})",
-    "evaluate": "eval(), then calls, and singa_rs.metric",
-    "predict": "eval(), then a call",
     "requires_grad_": "requires_grad = False of those that get_params() has",
     "weight": "W",
+}
+#: What modules have, and other layers have not.
+_OF_MODULES = {
+    **dict.fromkeys(("bfloat16", "double", "float", "half"), "compile(inputs, amp=dtype)"),
+    **dict.fromkeys(("cpu", "cuda", "to"), "to_device(device)"),
+    "evaluate": "eval(), then calls, and singa_rs.metric",
+    "predict": "eval(), then a call",
 }
 _OF_OPTIMIZERS = {**_STATES, "param_groups": "lr, or group(params, lr=number)"}
 
@@ -87,8 +89,10 @@ def of_tensor(name: str) -> str:
     return "" if is_private else _hint(_OF_TENSORS.get(name) or _named(name, ("autograd",)))
 
 
-def of_layer(name: str) -> str:
+def of_layer(name: str, is_module: bool) -> str:
     """The same for layers and modules."""
+    if name in _OF_MODULES:
+        return _hint(("" if is_module else "Module.") + _OF_MODULES[name])
     return _hint(_OF_LAYERS.get(name))
 
 

@@ -99,6 +99,11 @@ def test_objects_say_it_too(kind, name):
         assert hasattr(autograd if "." in want else made, want.rpartition(".")[2])
 
 
+def test_layers_name_what_modules_alone_have():
+    with pytest.raises(AttributeError, match=r"'to'; want Module\.to_device\(device\)"):
+        layer.Linear(2).to("cpu")
+
+
 def test_looking_for_a_name_imports_nothing_that_is_not_asked_for():
     program = "import sys, singa_rs\nhasattr(singa_rs, '__wrapped__')\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -163,7 +163,7 @@ class Layer(metaclass=_LayerType):
             registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
             if name in registered:
                 return registered[name]
-            hint = elsewhere.of_layer(name)
+            hint = elsewhere.of_layer(name, hasattr(type(self), "compile"))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __setattr__(self, name: str, value: Any) -> None:
