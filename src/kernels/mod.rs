@@ -91,6 +91,8 @@ pub struct Fusing {
     /// From this size on, results of operations on rows are evicted from the cache between two of
     /// them. Fetching smaller ones from there takes less time than the operations.
     pub large_rows: usize,
+    /// From this size on, folding a result piece by piece takes less time than folding it later.
+    pub folded: usize,
     /// The most inputs of a region: with more, the blocks of all of them exceed the cache.
     pub inputs: usize,
     /// The most links of a region.
@@ -99,7 +101,8 @@ pub struct Fusing {
 
 impl Fusing {
     /// Results of any size.
-    pub const NONE: Fusing = Fusing { short: usize::MAX, large_rows: 0, inputs: 8, links: 16 };
+    pub const NONE: Fusing =
+        Fusing { short: usize::MAX, large_rows: 0, folded: 0, inputs: 8, links: 16 };
 }
 
 /// The device whose memory is the host's.

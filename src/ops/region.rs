@@ -4,12 +4,13 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::reduce::{Reduce, ReduceFn};
 use super::{Catalog, Cost, Effects, Family, Kind, Locality, Meta, Metas};
 use crate::error::{Error, Result};
 
 /// Operations in sequence: an optional producer whose result can be computed in blocks (a product,
 /// a convolution), links that work element by element or row by row, and an optional consumer that
-/// updates a state. Values are numbered: first the inputs, then the results of the operations, in
+/// updates a state or reduces the last link's result. Values are numbered: first the inputs, then the results of the operations, in
 /// order. Intermediate results take the memory of only a few rows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Region {
@@ -21,7 +22,7 @@ pub struct Region {
     /// What follows, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
-    /// What runs last. Its operand i is input i or a result.
+    /// What runs last. Operand i of an update is input i or a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Box<Link>>,
     /// The results that are outputs, numbered from 0: those of the last operation come first, the
@@ -139,6 +140,11 @@ impl Region {
                 let is_local = locality.is_some_and(|locality| locality != Locality::All);
                 (is_alone && is_local, "an operation on elements, or on rows along the last axis")
             }
+            Part::Consumer if self.reduction().is_some() => {
+                let last = self.inputs + self.links.len();
+                let reduces = self.producer.is_none() && link.operands[..] == [last - 1];
+                (reduces && last > self.inputs, "a reduction of the last of the links before it")
+            }
             Part::Consumer => {
                 let updates = !effects.state.is_empty() && locality == Some(Locality::Element);
                 (updates && self.keeps_places(link), "an update of inputs at its own places")
@@ -185,6 +191,28 @@ impl Region {
         links.any(|(link, result)| link.family().locality(result.shape.rank()) == Locality::Row)
     }
 
+    /// The reduction that it ends with.
+    pub fn reduction(&self) -> Option<&Reduce> {
+        match &self.consumer.as_deref()?.kind {
+            Kind::Reduce(reduction) => Some(reduction),
+            _ => None,
+        }
+    }
+
+    /// The output that the last link's result is, in a region that ends with a reduction.
+    pub fn keeps_last(&self) -> Option<usize> {
+        self.outputs.iter().position(|&output| output + 1 == self.links.len())
+    }
+
+    /// The links before a reduction, as a region. Its outputs are the last link's result, and the
+    /// other outputs before the reduction.
+    pub fn before_consumer(&self) -> Region {
+        let last = self.links.len() - 1;
+        let others = self.outputs[1..].iter().copied().filter(|&output| output != last);
+        let outputs = std::iter::once(last).chain(others).collect();
+        Region::of_links(self.inputs, self.links.clone(), outputs)
+    }
+
     /// What follows the producer, as a region whose first input is the producer's result, followed
     /// by the inputs that the producer does not read; and these inputs.
     pub fn behind(&self, producer: &Link) -> (Region, SmallVec<[usize; 8]>) {
@@ -214,19 +242,44 @@ const CHAINS: [(&str, &str); 7] = [
     ("conv3d_grad_input", "conv3d_grad_input_chain"),
 ];
 
+/// The names of regions that end with a reduction.
+const fn reducing(f: ReduceFn) -> &'static str {
+    match f {
+        ReduceFn::Sum => "chain_sum",
+        ReduceFn::Mean => "chain_mean",
+        ReduceFn::Max => "chain_max",
+        ReduceFn::Min => "chain_min",
+        ReduceFn::Prod => "chain_prod",
+        ReduceFn::Argmax => "chain_argmax",
+        ReduceFn::Argmin => "chain_argmin",
+        ReduceFn::Any => "chain_any",
+        ReduceFn::All => "chain_all",
+    }
+}
+
 impl Catalog for Region {
     fn names() -> Vec<&'static str> {
-        let chains = CHAINS.iter().map(|(_, chain)| *chain);
+        let chains = CHAINS.iter().map(|(_, chain)| *chain).chain(ReduceFn::ALL.map(reducing));
         ["chain", "matmul_add", "matmul_update"].into_iter().chain(chains).collect()
     }
 }
 
-/// Pairs of an input and the first output.
-const FIRST: [(usize, usize); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)];
+/// Pairs of an input and an output.
+const fn pairs(output: usize) -> [(usize, usize); 8] {
+    let o = output;
+    [(0, o), (1, o), (2, o), (3, o), (4, o), (5, o), (6, o), (7, o)]
+}
+
+/// Pairs of an input and the first output, or the second.
+const FIRST: [(usize, usize); 8] = pairs(0);
+const SECOND: [(usize, usize); 8] = pairs(1);
 
 impl Family for Region {
     fn name(&self) -> &'static str {
         let made = self.producer.as_deref().map(|link| link.family().name());
+        if let Some(reduction) = self.reduction() {
+            return reducing(reduction.f);
+        }
         match (made, self.consumer.is_some(), self.exact) {
             (None, false, _) => "chain",
             (Some("matmul"), true, _) => "matmul_update",
@@ -252,8 +305,13 @@ impl Family for Region {
     }
 
     /// Only the last link writes the first output, once all the others have read their part; but
-    /// the producer's inputs, the last ones or the first ones, are read until the end.
+    /// the producer's inputs, the last ones or the first ones, are read until the end. Before a
+    /// reduction, the last link may write the second output.
     fn in_place(&self) -> &'static [(usize, usize)] {
+        if self.reduction().is_some() {
+            let end = self.inputs.min(SECOND.len());
+            return if self.keeps_last() == Some(1) { &SECOND[..end] } else { &[] };
+        }
         let read = self.producer.iter().flat_map(|link| link.operands.iter().copied());
         let free = match (read.clone().min(), read.max()) {
             (Some(0), Some(last)) => last + 1..self.inputs,

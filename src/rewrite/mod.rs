@@ -76,6 +76,7 @@ pub fn rewrite(draft: &mut Draft, allowed: Allowed) -> Result<Option<Constants>>
     }
     fusion::links::apply(draft, chains)?;
     fusion::producer::apply(draft, chains)?;
+    fusion::reduction::apply(draft, chains)?;
     Ok(constants)
 }
 

@@ -14,7 +14,7 @@ from .run import Seen
 #: Roles of a graph's blocks.
 ROLES = ("argument", "captured", "slot", "temporary")
 RULES = (
-    "functionalize cse dce batch_norm update links producer pack hoist fold_batch_norm "
+    "functionalize cse dce batch_norm update links producer reduction pack hoist fold_batch_norm "
     "log_softmax sum"
 ).split()
 #: Rows for which a few hundred seeds do not suffice.
@@ -98,6 +98,8 @@ def _fired(old: dict[str, Any], new: dict[str, Any], constants: int) -> set[str]
         fired.add("links")
     if any(name.endswith("_chain") for name in names):
         fired.add("producer")
+    if any(name.startswith("chain_") for name in names):
+        fired.add("reduction")
     if names["normalize"] or '"normalize"' in text:
         fired.add("batch_norm")
     if names["matmul_update"]:

@@ -277,3 +277,35 @@ def test_integers_of_each_type_are_moved_in_recorded_steps(name, dtype):
     want = MOVED[name](*given).to_numpy()
     assert all(one.dtype == want.dtype and np.array_equal(one, want) for one in made)
     assert model.graphs[0].runs
+
+
+class Scaled(module.Module):
+    """Rows with a factor and a shift of their own for each column, and a loss of squares."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.norm, self.between = layer.LayerNorm(affine=False), between
+        self.factor, self.shift = (layer.Parameter(np.full(200, v, np.float32)) for v in (2, 1))
+        self.optimizer = opt.SGD(lr=0.05)
+
+    def forward(self, x):
+        return self.between(self.norm(x)) * self.factor + self.shift
+
+    def train_one_batch(self, x, want):
+        out = self.forward(x)
+        loss = ((out - want) ** 2).mean() + 1e-3 * autograd.abs(self.factor**3).sum()
+        self.optimizer(loss)
+        return out, loss
+
+
+@pytest.mark.parametrize("between", [autograd.identity, autograd.gelu])
+@pytest.mark.parametrize("rows", [40, 1000, 4001])
+def test_reductions_fold_what_has_just_been_computed(between, rows):
+    rng = np.random.default_rng(8)
+    x, want = (tensor.from_numpy(rng.normal(size=(rows, 200)).astype(np.float32)) for _ in range(2))
+    recorded, eager = models(lambda: Scaled(between), x)
+    for _ in range(4):
+        step(recorded, eager, x, want)
+    # The loss and, for many rows, the factor's gradient.
+    found = [name for name in names(recorded) if name.startswith("chain_")]
+    assert len(found) == {40: 0, 1000: 1, 4001: 2}[rows], names(recorded)

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::compiler::Compiler;
@@ -227,7 +228,9 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
         return Ok(library);
     }
     let header = header(&folder, code.prelude)?;
-    let own = folder.join(format!("{hash:016x}-{}.cpp", std::process::id()));
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Relaxed);
+    let own = folder.join(format!("{hash:016x}-{}-{count}.cpp", std::process::id()));
     let Code { name, text, has_barriers, .. } = code;
     let entry = format!(
         "extern \"C\" void launch(unsigned blocks, unsigned threads, const Arguments *g) {{\n    \

@@ -180,12 +180,16 @@ fn results(link: &Link, values: &[Meta]) -> Option<Metas> {
 }
 
 /// Whether an operation works on the elements or rows of a block alone; if it is the consumer, its
-/// state must be at the places that the region's effects name. The producer may do anything.
+/// state must be at the places that the region's effects name, or it has none and reads one value.
+/// The producer may do anything.
 fn may_stand(part: Part, link: &Link, made: &[Meta]) -> bool {
     let Some(first) = made.first() else { return false };
     let locality = link.kind.family().locality(first.shape.rank());
     let state = link.kind.family().effects().state;
     if part == Part::Consumer {
+        if state.is_empty() {
+            return made.len() == 1 && link.operands.len() == 1;
+        }
         let is_own = |&(input, _): &(usize, usize)| link.operands[input] == input;
         return locality == Locality::Element
             && state.len() == made.len()

@@ -79,7 +79,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Random(op) => random::draw(op, io[1], width),
         Kind::Recurrent(op) => recurrent::recurrent(op, io, width),
         Kind::RecurrentGrad(op) => recurrent::recurrent_grad(op, io, width),
-        Kind::Reduce(op) => reduce::reduce(op, io, width),
+        Kind::Reduce(op) => Ok(Arc::new(reduce::reduce(op, [io[0], io[1]], width)?)),
         Kind::Region(op) => region::prepare(op, io, width),
         Kind::RmsNorm(op) => forward::rms_norm(op, io, width),
         Kind::RmsNormGrad(op) => gradient::rms_norm_grad(op, io, width),

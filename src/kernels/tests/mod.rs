@@ -16,6 +16,7 @@ mod producer;
 mod random;
 mod recurrent;
 mod reduce;
+mod reduced;
 mod region;
 mod scan;
 mod select;

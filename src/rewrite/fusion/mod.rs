@@ -3,6 +3,7 @@
 
 pub mod links;
 pub mod producer;
+pub mod reduction;
 pub mod sum;
 pub mod update;
 

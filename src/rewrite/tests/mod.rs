@@ -11,6 +11,7 @@ mod log_softmax;
 mod pack;
 mod producer;
 mod products;
+mod reduction;
 mod sum;
 mod update;
 

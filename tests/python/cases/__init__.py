@@ -59,6 +59,7 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("chain", "normalize", "pack", "packed", "matmul_update"), MADE_BY_REWRITING),
     **dict.fromkeys(("matmul_add", "matmul_chain"), MADE_BY_REWRITING),
     **dict.fromkeys((f"conv{n}d_chain" for n in (1, 2, 3)), MADE_BY_REWRITING),
+    **dict.fromkeys((f for f in _core.operations() if f.startswith("chain_")), MADE_BY_REWRITING),
     **dict.fromkeys(("slogdet", "svd", "eigh"), "of several results: functions/linalg.py"),
     **dict.fromkeys(("exchange_start", "exchange_finish"), "none: steps exchange gradients"),
     "host": "the user writes its gradient: test_autograd_operators has one",

@@ -287,7 +287,7 @@ for name, reference in BITS.items():
     binary(name, reference, like, like, None, dtypes, specials=())
 
 
-def scalar_case(f, reference, a, scalar, reverse, **options):
+def scalar_case(f, reference, a, scalar, reverse, label="", **options):
     """A function of a tensor and a number; the dtype is kept."""
 
     def value(x):
@@ -299,7 +299,7 @@ def scalar_case(f, reference, a, scalar, reverse, **options):
         value,
         a,
         attrs={"f": f, "scalar": scalar, "reverse": reverse},
-        label="reverse" if reverse else "",
+        label="reverse" if reverse else label,
         empty=(((0,),), ((2, 0, 3),)),
         large=() if f in BITS else (BIG,),
         **options,
@@ -324,6 +324,11 @@ for name, (reference, a, b, _, dtypes) in BINARY.items():
     scalar_case(name, reference, a, 2, False, gradient=SCALAR.get(name), **rules)
     positive = POSITIVE if name == "div" else b
     scalar_case(name, reference, positive, 2, True, gradient=REVERSE.get(name), **rules)
+# Exponents for which a product, a quotient or a root takes the place of a power.
+for exponent in (1, 3, 0.5, -1, -0.5):
+    rules = {"dtypes": NUMBERS if exponent > 0.5 else FLOATS, "specials": NO_INF}
+    rules |= {"gradient": lambda a, n=exponent: a**n, "label": f"to-{exponent}"}
+    scalar_case("pow", np.power, POSITIVE, exponent, False, **rules)
 for name, reference in COMPARE.items():
     like = Arg(S, -2, 3, integral=True)
     for reverse in (False, True):

@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use super::looped;
+use super::{looped, unary};
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
+use crate::kernels::cpu::copy;
 use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::math::Float;
 use crate::kernels::cpu::simd::number::{Integer, Number, Value};
 use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, map};
 use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked};
-use crate::ops::binary::{Binary, BinaryFn, BinaryScalar, Class, binary_rows, fault, is_partial};
+use crate::ops::binary::{
+    Binary, BinaryFn, BinaryScalar, Class, EasyPower, binary_rows, fault, is_partial,
+};
+use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Family, Meta};
 
 /// Prepares (a, b) -> c, broadcast.
@@ -26,12 +31,59 @@ pub fn binary(op: &Binary, io: &[&Meta], width: Width) -> Arc<dyn Kernel> {
 /// # Errors
 /// Those of a scalar that the dtype does not represent.
 pub fn binary_scalar(op: &BinaryScalar, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    if let Some(power) = op.easy_power(io[0].dtype) {
+        return easy_power(power, io, width);
+    }
     let [a, c] = [0, 1].map(|i| Operand::widened(io[i]));
     let scalar = scalar(op, io[0].dtype)?;
     let operands = if op.reverse { [scalar, a, c] } else { [a, scalar, c] };
     let made = Arc::new(Loop::new(tile(op.f, io[0].dtype), operands, width));
     let divisor = Divisor { f: op.f, name: op.name(), input: 0, meta: io[0] };
     Ok(if op.reverse { divisor.checked(made, width) } else { made })
+}
+
+/// Prepares a power that needs no logarithm.
+fn easy_power(power: EasyPower, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let f = match power {
+        EasyPower::Itself => return Ok(Arc::new(copy::mover(io[0], io[1], width))),
+        EasyPower::Square => UnaryFn::Square,
+        EasyPower::Root => UnaryFn::Sqrt,
+        EasyPower::Reciprocal => UnaryFn::Reciprocal,
+        EasyPower::Cube => return Ok(of_floats(Cube, io, width)),
+        EasyPower::InverseRoot => return Ok(of_floats(InverseRoot, io, width)),
+    };
+    unary(&Unary { f }, io, width)
+}
+
+/// The loop of a function of floats.
+fn of_floats<F>(f: F, io: &[&Meta], width: Width) -> Arc<dyn Kernel>
+where
+    F: Map<(f32,), f32> + Map<(f64,), f64>,
+{
+    match io[0].dtype {
+        DType::Float64 => looped(map::<(f64,), f64, 2, _>(f), io, width),
+        _ => looped(map::<(f32,), f32, 2, _>(f), io, width),
+    }
+}
+
+struct Cube;
+
+impl<T: Float> Map<(T,), T> for Cube {
+    type Reach = <T as Value>::Reach;
+    #[inline(always)]
+    fn at<L: Level>(&self, (a,): (T,)) -> T {
+        a * a * a
+    }
+}
+
+struct InverseRoot;
+
+impl<T: Float> Map<(T,), T> for InverseRoot {
+    type Reach = <T as Value>::Reach;
+    #[inline(always)]
+    fn at<L: Level>(&self, (a,): (T,)) -> T {
+        T::ONE / a.sqrt()
+    }
 }
 
 /// The scalar as an operand of the type that tensors of `dtype` compute in.

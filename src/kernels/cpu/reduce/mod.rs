@@ -8,7 +8,6 @@ mod fold;
 mod part;
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::device::team;
 use crate::dtype::{Bool, DType, Element};
@@ -16,11 +15,12 @@ use crate::error::Result;
 use crate::kernels::cpu::simd::isa::{Isa, Least, Reach};
 use crate::kernels::cpu::simd::number;
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
-use crate::kernels::{Kernel, Width, kernel};
+use crate::kernels::{Io, Kernel, Width};
 use crate::ops::reduce::{Reduce, ReduceFn};
 use crate::ops::{Family, Meta, only_stored};
 use fold::{Extreme, Fold, Joined, Operand, Ordered, Place, Truth, store, truths};
-use part::{Job, Part};
+pub use part::Job;
+use part::Part;
 
 /// The number of elements of a block when folding rows.
 const ROW_BLOCK: usize = 8192;
@@ -35,7 +35,7 @@ const SHORT: usize = 32;
 ///
 /// # Errors
 /// Those of [`Shape::axes`](crate::shape::Shape::axes).
-pub fn reduce(op: &Reduce, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+pub fn reduce(op: &Reduce, io: [&Meta; 2], width: Width) -> Result<Reducer> {
     let x = io[0];
     let axes = x.shape.axes(op.name(), &op.axes)?;
     let (result, ordered) = (io[1].dtype, op.f.is_place());
@@ -62,7 +62,7 @@ type Fast<T> = <Value<T> as number::Value>::Folds;
 
 impl Reduction<'_> {
     /// Prepares the reduction of elements of type `T`.
-    fn of<T: Operand<Value: Ordered>>(&self, f: ReduceFn) -> Arc<dyn Kernel> {
+    fn of<T: Operand<Value: Ordered>>(&self, f: ReduceFn) -> Reducer {
         let mean = f == ReduceFn::Mean;
         match f {
             ReduceFn::Sum | ReduceFn::Mean => {
@@ -78,7 +78,7 @@ impl Reduction<'_> {
         }
     }
 
-    fn fold<T: Operand, F: Fold<Value<T>>, C: Reach>(&self, mean: bool) -> Arc<dyn Kernel> {
+    fn fold<T: Operand, F: Fold<Value<T>>, C: Reach>(&self, mean: bool) -> Reducer {
         let store = crate::dispatch!(self.result, O => {
             if mean { store::<O, F::Result, true> } else { store::<O, F::Result, false> }
         });
@@ -86,7 +86,7 @@ impl Reduction<'_> {
         prepare::<Value<T>, F, C>(self.x, self.axes, self.ordered, access, self.width)
     }
 
-    fn truth<T: Element, const ALL: bool>(&self) -> Arc<dyn Kernel> {
+    fn truth<T: Element, const ALL: bool>(&self) -> Reducer {
         let store = crate::dispatch!(self.result, O => store::<O, i64, false>);
         let access = Access { load: truths::<T>, direct: T::DTYPE == DType::Bool, store };
         prepare::<Bool, Truth<ALL>, Least>(self.x, self.axes, self.ordered, access, self.width)
@@ -160,39 +160,128 @@ fn is_by_columns(kept: &Walk<2>, reduced: &Walk<1>) -> bool {
 }
 
 /// Access to tensors of any dtype by a reduction of values of type `V` to results of type `R`.
-pub struct Access<V, R> {
+struct Access<V, R> {
     /// Reads elements, as `fold::Operand::load`.
-    pub load: unsafe fn(*const u8, isize, isize, &mut [V]),
+    load: unsafe fn(*const u8, isize, isize, &mut [V]),
     /// Whether the elements themselves are of type `V`.
-    pub direct: bool,
+    direct: bool,
     /// Writes a result, as `fold::store`.
-    pub store: unsafe fn(*mut u8, isize, R, usize),
+    store: unsafe fn(*mut u8, isize, R, usize),
 }
 
 /// Prepares the reduction `F` of `x` over `axes` into a row-major output. `ordered`: the reduced
 /// elements must be indexed in row-major order.
-pub fn prepare<V: Element, F: Fold<V>, C: Reach>(
+fn prepare<V: Element, F: Fold<V>, C: Reach>(
     x: &Meta,
     axes: &[usize],
     ordered: bool,
     access: Access<V, F::Result>,
     width: Width,
-) -> Arc<dyn Kernel> {
-    let traversal = Traversal::new(x, axes, ordered);
-    let partials =
-        if traversal.blocks > 1 { traversal.kept.elements() * traversal.blocks } else { 0 };
-    kernel(partials * size_of::<F::Acc>(), move |io| {
-        let part = |job: Job, range: Range<usize>| {
-            C::run(
-                Isa::active(),
-                Part::<V, F> { traversal: &traversal, io, access: &access, job, range },
-            );
+) -> Reducer {
+    Reducer {
+        traversal: Traversal::new(x, axes, ordered),
+        accumulator: size_of::<F::Acc>(),
+        width,
+        part: Box::new(move |traversal, io, job, range| {
+            let access = &access;
+            C::run(Isa::active(), Part::<V, F> { traversal, io, access, job, range });
+        }),
+    }
+}
+
+/// Runs a part of a reduction.
+type Run = dyn Fn(&Traversal, &Io, Job, Range<usize>) + Send + Sync;
+
+/// A prepared reduction. A region runs it task by task, on what it has just computed.
+pub struct Reducer {
+    traversal: Traversal,
+    /// Bytes of a partial result.
+    pub accumulator: usize,
+    width: Width,
+    part: Box<Run>,
+}
+
+/// How a reduction goes through the memory of a tensor without gaps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Course {
+    /// The elements of each output lie side by side. An output is folded by `blocks` tasks, of
+    /// `block` elements each.
+    Rows {
+        /// The number of outputs.
+        outputs: usize,
+        /// The elements of an output.
+        length: usize,
+        /// The tasks of an output.
+        blocks: usize,
+        /// The elements of a task, except the last.
+        block: usize,
+    },
+    /// The outputs lie side by side, row by row. Task `tile * blocks + b` folds `block` rows of
+    /// up to `tile` outputs.
+    Columns {
+        /// The number of rows.
+        rows: usize,
+        /// The number of outputs.
+        columns: usize,
+        /// The tasks of a tile.
+        blocks: usize,
+        /// The rows of a task, except the last.
+        block: usize,
+        /// The outputs of a tile, except the last.
+        tile: usize,
+    },
+}
+
+impl Reducer {
+    /// How it goes through the memory of its input; None unless in one of these ways.
+    pub fn course(&self) -> Option<Course> {
+        let Traversal { kept, reduced, columns, block, blocks } = &self.traversal;
+        let (block, blocks) = (*block, *blocks);
+        let Some((outer, dim)) = columns else {
+            let length = reduced.elements();
+            let outputs = kept.elements();
+            let is_dense = reduced.is_flat() && lies(kept.inner(), outputs, [length as isize, 1]);
+            return is_dense.then_some(Course::Rows { outputs, length, blocks, block });
         };
-        team::ranges(traversal.tasks(), 1, width.0, &|range, _| part(Job::Fold, range))?;
-        if traversal.blocks == 1 {
+        let (rows, columns, tile) = (reduced.elements(), dim.extent, TILE);
+        let is_dense = outer.elements() == 1
+            && dim.strides == [1, 1]
+            && lies(reduced.inner(), rows, [columns as isize]);
+        is_dense.then_some(Course::Columns { rows, columns, blocks, block, tile })
+    }
+
+    /// Runs these tasks. For [`Job::Take`], output 1 is memory for a partial result of each output.
+    pub fn part(&self, io: &Io, job: Job, range: Range<usize>) {
+        (self.part)(&self.traversal, io, job, range);
+    }
+
+    /// Joins what the tasks have left of each output.
+    ///
+    /// # Errors
+    /// As [`team::parallel`].
+    pub fn join(&self, io: &Io) -> Result<()> {
+        if self.traversal.blocks == 1 {
             return Ok(());
         }
-        let kept = traversal.kept.elements();
-        team::ranges(kept, 1, width.0, &|range, _| part(Job::Join, range))
-    })
+        let kept = self.traversal.kept.elements();
+        team::ranges(kept, 1, self.width.0, &|range, _| self.part(io, Job::Join, range))
+    }
+}
+
+/// Whether a dimension has all `extent` steps, of these strides, or there is only one.
+fn lies<const N: usize>(dim: Dim<N>, extent: usize, strides: [isize; N]) -> bool {
+    dim.extent == extent && (extent == 1 || dim.strides == strides)
+}
+
+impl Kernel for Reducer {
+    fn scratch(&self) -> usize {
+        let Traversal { kept, blocks, .. } = &self.traversal;
+        if *blocks > 1 { kept.elements() * blocks * self.accumulator } else { 0 }
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        let (tasks, width) = (self.traversal.tasks(), self.width.0);
+        team::ranges(tasks, 1, width, &|range, _| self.part(io, Job::Fold, range))?;
+        self.join(io)
+    }
 }

@@ -13,10 +13,19 @@ use crate::kernels::cpu::strided::walk::{Dim, Walk};
 /// The number of elements gathered at a time where they are not contiguous.
 const CHUNK: usize = 512;
 
+/// What a part of a reduction does.
 #[derive(Clone, Copy)]
-pub(super) enum Job {
+pub enum Job {
     /// Folds blocks; `range` counts tasks.
     Fold,
+    /// Folds these of the rows of tasks that fold columns; `range` counts tasks. Calls for one
+    /// task go on where the last one has ended.
+    Take {
+        /// The first row.
+        start: usize,
+        /// The row after the last one.
+        end: usize,
+    },
     /// Joins the partial results of outputs; `range` counts outputs.
     Join,
 }
@@ -37,8 +46,8 @@ impl<V: Element, F: Fold<V>> Body for Part<'_, V, F> {
     fn run<L: Level>(self) {
         match (self.job, &self.traversal.columns) {
             (Job::Join, _) => self.join(),
-            (Job::Fold, None) => self.rows(),
-            (Job::Fold, Some((outer, dim))) => self.columns(outer, dim),
+            (_, None) => self.rows(),
+            (_, Some((outer, dim))) => self.columns(outer, dim),
         }
     }
 }
@@ -158,16 +167,41 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         for task in self.range.clone() {
             let (b, tile, o) = (task % blocks, task / blocks % tiles, task / blocks / tiles);
             let columns = tile * TILE..dim.extent.min((tile + 1) * TILE);
-            let acc = &mut buffer[..columns.len()];
-            acc.fill(F::START);
+            let block = self.traversal.block(b);
+            let (rows, acc) = self.share(&block, &columns, &mut buffer);
+            if rows.start == block.start {
+                acc.fill(F::START);
+            }
+            let is_end = rows.end == block.end;
             for (from, _) in outer.runs(o..o + 1) {
                 let at = |t: usize, c: usize| from[t] + c as isize * dim.strides[t];
-                self.tile(at(0, columns.start), dim.strides[0], self.traversal.block(b), acc);
-                for (c, &acc) in columns.clone().zip(acc.iter()) {
+                self.tile(at(0, columns.start), dim.strides[0], rows.clone(), acc);
+                for (c, &acc) in columns.clone().zip(acc.iter()).filter(|_| is_end) {
                     self.emit(o * dim.extent + c, b, at(1, c), acc);
                 }
             }
         }
+    }
+
+    /// The rows of a block to be folded now, and the partial results of these columns: in the
+    /// buffer, or in output 1, where they stay until the next rows are there.
+    #[inline(always)]
+    fn share<'a>(
+        &self,
+        block: &Range<usize>,
+        columns: &Range<usize>,
+        buffer: &'a mut [F::Acc; TILE],
+    ) -> (Range<usize>, &'a mut [F::Acc]) {
+        let Job::Take { start, end } = self.job else {
+            return (block.clone(), &mut buffer[..columns.len()]);
+        };
+        // SAFETY: the caller of such a job has memory for all columns there, which no other thread
+        // uses; accumulators are plain numbers.
+        let kept = unsafe {
+            let first = self.io.output::<F::Acc>(1).add(columns.start);
+            std::slice::from_raw_parts_mut(first, columns.len())
+        };
+        (start..end, kept)
     }
 
     /// Folds some of the reduced elements of the outputs `acc`, whose inputs start at offset `from`

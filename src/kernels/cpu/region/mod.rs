@@ -1,9 +1,11 @@
-//! Regions: a product or convolution in blocks of rows, and links and an update that process each
-//! block while it is in the cache.
+//! Regions: a product or convolution in blocks of rows, and links, an update and a reduction that
+//! process each block while it is in the cache.
 
 pub mod blocks;
 mod follow;
 mod pass;
+mod pieces;
+mod reduced;
 pub mod row_blocks;
 mod stripes;
 
@@ -30,6 +32,9 @@ use stripes::Stripes;
 /// Those of its operations.
 pub fn prepare(region: &Region, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let values = region.values(&io[..region.inputs])?;
+    if let Some(reduction) = region.reduction() {
+        return reduced::prepare(region, reduction, &values, width);
+    }
     let Some(producer) = region.producer.as_deref() else {
         return pass::prepare(region, &values, width);
     };
@@ -56,9 +61,10 @@ pub fn prepare(region: &Region, io: &[&Meta], width: Width) -> Result<Arc<dyn Ke
 /// Whether a region's operations process blocks of rows, each in the cache; `values` are the metas
 /// of all its values.
 pub fn is_blocked(region: &Region, values: &[Meta]) -> bool {
-    match region.producer.as_deref() {
-        Some(producer) => Behind::new(region, producer, values).stripes.is_some(),
-        None => Stripes::of(region, values).is_some(),
+    match (region.producer.as_deref(), region.reduction()) {
+        (Some(producer), _) => Behind::new(region, producer, values).stripes.is_some(),
+        (None, Some(reduction)) => reduced::is_cut(region, reduction, values),
+        (None, None) => Stripes::of(region, values).is_some(),
     }
 }
 

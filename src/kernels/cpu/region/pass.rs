@@ -50,11 +50,12 @@ enum Location {
 
 /// The kernels for a block.
 #[derive(Clone)]
-struct Pass {
+pub struct Pass {
     stages: Vec<Stage>,
     /// Bytes of intermediate results; the kernels' own scratch memory follows them.
     between: usize,
-    scratch: usize,
+    /// Bytes of scratch memory, a multiple of [`ALIGNMENT`].
+    pub scratch: usize,
 }
 
 #[derive(Clone)]
@@ -66,7 +67,10 @@ struct Stage {
 
 impl Pass {
     /// `step` returns the bytes from row to row of a value.
-    fn new(
+    ///
+    /// # Errors
+    /// Those of the operations.
+    pub fn new(
         region: &Region,
         values: &[Meta],
         step: impl Fn(usize) -> usize,
@@ -85,6 +89,30 @@ impl Pass {
         let stages = stages.collect::<Result<Vec<_>>>()?;
         let scratch = stages.iter().map(|stage| stage.kernel.scratch()).max().unwrap_or(0);
         Ok(Pass { stages, between, scratch: between + scratch.next_multiple_of(ALIGNMENT) })
+    }
+
+    /// Bytes that the kernels hold.
+    pub fn bytes(&self) -> usize {
+        self.stages.iter().map(|stage| stage.kernel.bytes()).sum()
+    }
+
+    /// Runs on the rows of inputs and outputs from `row` on; `space` has [`Pass::scratch`] bytes.
+    pub fn run(&self, io: &Io, row: usize, space: *mut u8) -> Result<()> {
+        let address = |at: &Location| match *at {
+            Location::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
+            Location::Output(o, step) => io.output::<u8>(o).wrapping_add(row * step),
+            Location::Between(at) => space.wrapping_add(at),
+        };
+        for stage in &self.stages {
+            let operands: SmallVec<[*const u8; 8]> =
+                stage.operands.iter().map(|at| address(at).cast_const()).collect();
+            let results: SmallVec<[*mut u8; 4]> = stage.results.iter().map(address).collect();
+            let scratch = space.wrapping_add(self.between);
+            // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory,
+            // and blocks are disjoint.
+            stage.kernel.run(&unsafe { Io::new(&operands, &results, scratch) })?;
+        }
+        Ok(())
     }
 }
 
@@ -128,25 +156,6 @@ impl Blocked {
     fn space(&self) -> usize {
         self.passes[0].scratch.max(self.passes[1].scratch)
     }
-
-    /// Runs a pass on the rows of inputs and outputs from `row` on.
-    fn run_pass(&self, pass: &Pass, io: &Io, row: usize, space: *mut u8) -> Result<()> {
-        let address = |at: &Location| match *at {
-            Location::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
-            Location::Output(o, step) => io.output::<u8>(o).wrapping_add(row * step),
-            Location::Between(at) => space.wrapping_add(at),
-        };
-        for stage in &pass.stages {
-            let operands: SmallVec<[*const u8; 8]> =
-                stage.operands.iter().map(|at| address(at).cast_const()).collect();
-            let results: SmallVec<[*mut u8; 4]> = stage.results.iter().map(address).collect();
-            let scratch = space.wrapping_add(pass.between);
-            // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory,
-            // and blocks are disjoint.
-            stage.kernel.run(&unsafe { Io::new(&operands, &results, scratch) })?;
-        }
-        Ok(())
-    }
 }
 
 impl Kernel for Blocked {
@@ -162,14 +171,13 @@ impl Kernel for Blocked {
     }
 
     fn bytes(&self) -> usize {
-        let stages = self.passes.iter().flat_map(|pass| &pass.stages);
-        size_of_val(self) + stages.map(|stage| stage.kernel.bytes()).sum::<usize>()
+        size_of_val(self) + self.passes.iter().map(Pass::bytes).sum::<usize>()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
         self.blocks.each(|seat, rows| {
             let space = io.scratch::<u8>().wrapping_add(seat * self.space());
-            self.run_pass(self.blocks.of(&self.passes, rows), io, rows.start, space)
+            self.blocks.of(&self.passes, rows).run(io, rows.start, space)
         })
     }
 

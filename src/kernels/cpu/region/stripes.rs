@@ -8,7 +8,7 @@ use crate::ops::region::Region;
 use crate::shape::{Shape, memory_order};
 
 /// Elements of a block, such that a few blocks fit into the L1 cache.
-const BLOCK: usize = 4096;
+pub const BLOCK: usize = 4096;
 
 /// All values as matrices in their common memory order, cut into blocks of rows.
 pub struct Stripes {
@@ -16,9 +16,9 @@ pub struct Stripes {
     rank: usize,
     /// Rows of a whole value.
     pub rows: usize,
-    /// Columns of a whole value.
-    columns: usize,
-    /// Whether the number of columns is fixed by the values.
+    /// Columns of a whole value: 1 unless their number is fixed by the values.
+    pub columns: usize,
+    /// Whether the number of columns is.
     is_fixed: bool,
     /// One per value.
     parts: Vec<Extent>,
