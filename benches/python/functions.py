@@ -37,6 +37,17 @@ def with_shape(function: Callable) -> Callable:
 CASES = [
     ("tanh", (512, 1024), autograd.tanh, torch.tanh, True),
     ("gelu", (512, 1024), autograd.gelu, F.gelu, True),
+    ("leaky_relu", (1000, 1000), autograd.leaky_relu, F.leaky_relu, True),
+    *(
+        (f"power {n}", (1000, 1000), lambda x, n=n: abs(x) ** n, lambda x, n=n: abs(x) ** n, True)
+        for n in (2, 3, 0.5, -1, -0.5, 2.5)
+    ),
+    *(
+        (f"{name} axis {axis}", shape, *[lambda x, n=name, a=axis: getattr(x, n)(*a)] * 2, False)
+        for name in ("sum", "amax")
+        for shape in ((100, 100), (1000, 1000), (4000, 1000))
+        for axis in ((), (0,), (1,))
+    ),
     ("softmax", (4096, 1024), lambda x: autograd.softmax(x, -1), lambda x: F.softmax(x, -1), True),
     ("layer_norm", (4096, 384), autograd.layer_norm, with_shape(F.layer_norm), True),
     ("layer_norm", (2048, 1024), autograd.layer_norm, with_shape(F.layer_norm), True),

@@ -18,7 +18,14 @@ RULES = (
     "log_softmax sum"
 ).split()
 #: Rows for which a few hundred seeds do not suffice.
-RARE = {"rule update", "rule pack", "rule fold_batch_norm", "rule sum", "rule log_softmax"}
+RARE = {
+    "rule update",
+    "rule reduction",
+    "rule pack",
+    "rule fold_batch_norm",
+    "rule sum",
+    "rule log_softmax",
+}
 _SESSIONS = (
     "step,evaluation,parameter written,hyperparameter,attribute,argument written,plan,states,file,"
     "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model,"

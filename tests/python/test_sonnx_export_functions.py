@@ -18,7 +18,6 @@ REASONS = {
     "solve": "equations",
     "triangular_solve": "equations",
     "attention": "other numbers of axes than four",
-    "average pooling with ceil_mode": "windows that end beyond the edge have a divisor, too",
     "got a view of a tensor from before": "windows that are added into a tensor one by one",
     "opset": "an operator that the installed onnx does not know",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...autograd.windows import extents
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
@@ -69,19 +70,38 @@ def max_pool(w: Writer, step: Step) -> tuple[str | None, ...]:
 def avg_pool(w: Writer, step: Step) -> str:
     """The mean of each window."""
     a, divisor = step.attrs, step.attrs.get("divisor")
+    x, window = w.name(step.inputs[0]), _window(a)
     if divisor is not None and a.get("ceil_mode"):
-        raise NotImplementedError("export: average pooling with ceil_mode and a divisor of its own")
+        # ONNX divides by the elements of a window that are within the padding.
+        x = _padded(w, step)
+        window = {"strides": a["stride"], "dilations": a.get("dilation")}
     made = w.node(
         "AveragePool",
-        [w.name(step.inputs[0])],
+        [x],
         kernel_shape=a["kernel"],
         count_include_pad=int(a["count_include_pad"] or divisor is not None),
-        **_window(a),
+        **window,
     )
     if divisor is None:
         return made
     share = math.prod(a["kernel"]) / divisor
     return w.node("Mul", [made, w.constant(share, w.meta(step.inputs[0]).dtype)])
+
+
+def _padded(w: Writer, step: Step) -> str:
+    """The input with zeros around it, up to where the last windows end."""
+    a, (x,) = step.attrs, step.inputs
+    have, count = w.shape(x), w.shape(step.outputs[0])
+    if not all(isinstance(n, int) for n in (*have[2:], *count[2:])):
+        raise NotImplementedError(
+            "export: average pooling with ceil_mode and a divisor, of images of any size"
+        )
+    axes = len(a["stride"])
+    before = a["padding"][:axes]
+    reach = extents(a["kernel"], a.get("dilation"))
+    ends = [(n - 1) * s + r for n, s, r in zip(count[2:], a["stride"], reach, strict=True)]
+    after = [max(0, end - b - n) for end, b, n in zip(ends, before, have[2:], strict=True)]
+    return w.node("Pad", [w.name(x), w.ints([0, 0, *before, 0, 0, *after])])
 
 
 @writes("softmax_cross_entropy")

@@ -44,6 +44,7 @@ fn tile_from<S: Source>(to: DType) -> Box<dyn Tile<2>> {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Convert;
 
 impl<S: To<D> + Element, D: Element> Map<(S,), D> for Convert {

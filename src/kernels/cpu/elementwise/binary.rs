@@ -6,7 +6,7 @@ use super::{looped, unary};
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
 use crate::kernels::cpu::copy;
-use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::isa::{Level, Narrow};
 use crate::kernels::cpu::simd::math::Float;
 use crate::kernels::cpu::simd::number::{Integer, Number, Value};
 use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, map};
@@ -66,20 +66,22 @@ where
     }
 }
 
+#[derive(Clone, Copy)]
 struct Cube;
 
 impl<T: Float> Map<(T,), T> for Cube {
-    type Reach = <T as Value>::Reach;
+    type Reach = Narrow;
     #[inline(always)]
     fn at<L: Level>(&self, (a,): (T,)) -> T {
         a * a * a
     }
 }
 
+#[derive(Clone, Copy)]
 struct InverseRoot;
 
 impl<T: Float> Map<(T,), T> for InverseRoot {
-    type Reach = <T as Value>::Reach;
+    type Reach = Narrow;
     #[inline(always)]
     fn at<L: Level>(&self, (a,): (T,)) -> T {
         T::ONE / a.sqrt()
@@ -120,6 +122,7 @@ macro_rules! tiles {
         fn numbers<T: Number>(f: BinaryFn) -> Box<dyn Tile<3>> {
             match f {
                 $(BinaryFn::$number => {
+                    #[derive(Clone, Copy)]
                     struct Row;
                     impl<T: Number> Map<(T, T), T> for Row {
                         type Reach = T::Reach;
@@ -138,6 +141,7 @@ macro_rules! tiles {
         fn bits<T: Integer>(f: BinaryFn) -> Box<dyn Tile<3>> {
             match f {
                 $(BinaryFn::$whole => {
+                    #[derive(Clone, Copy)]
                     struct Row;
                     impl<T: Integer> Map<(T, T), T> for Row {
                         type Reach = T::Reach;
@@ -156,6 +160,7 @@ macro_rules! tiles {
         fn truths<T: Value>(f: BinaryFn) -> Box<dyn Tile<3>> {
             match f {
                 $(BinaryFn::$truth => {
+                    #[derive(Clone, Copy)]
                     struct Row;
                     impl<T: Value> Map<(T, T), Bool> for Row {
                         type Reach = T::Reach;

@@ -29,6 +29,7 @@ pub fn select(io: &[&Meta], width: Width) -> Arc<dyn Kernel> {
     Arc::new(Loop::new(tile, [0, 1, 2, 3].map(|i| Operand::plain(io[i])), width))
 }
 
+#[derive(Clone, Copy)]
 struct Choose;
 
 impl<T: Copy> Map<(Bool, T, T), T> for Choose {

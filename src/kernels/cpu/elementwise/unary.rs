@@ -41,6 +41,7 @@ pub fn unary_grad(op: &UnaryGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn 
     made.ok_or_else(|| op.refusal(io[0].dtype))
 }
 
+#[derive(Clone, Copy)]
 struct Not;
 
 impl<T: Value> Map<(T,), Bool> for Not {
@@ -100,6 +101,7 @@ macro_rules! kernels {
     (@row $io:ident $width:ident [$($bound:tt)*] $value:ident $parameters:tt {}) => { None };
     (@row $io:ident $width:ident [$($bound:tt)*] $value:ident [$($p:ident: $type:ty),*]
         { $($x:ident),+ => $result:expr }) => {{
+        #[derive(Clone, Copy)]
         struct Row { $($p: $type),* }
         impl<T: $($bound)*> Map<($(same!($x),)+), T> for Row {
             type Reach = T::Reach;

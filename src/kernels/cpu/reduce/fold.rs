@@ -89,17 +89,26 @@ pub trait Fold<V>: Send + Sync + 'static {
                 lanes[l] = Self::take(lanes[l], chunk[l], index + (i * LANES + l) as i64);
             }
         }
+        // Stored once as a whole, lanes are as wide as the machine's vectors in the loop above.
+        let mut lanes = std::hint::black_box(lanes);
         for (l, &value) in rest.iter().enumerate() {
             lanes[l] = Self::take(lanes[l], value, index + (full.len() * LANES + l) as i64);
         }
-        let mut half = LANES / 2;
-        while half > 0 {
-            for l in 0..half {
-                lanes[l] = Self::join(lanes[l], lanes[l + half]);
-            }
-            half /= 2;
+        let lanes: [_; 16] = Self::halved(&lanes);
+        let lanes: [_; 8] = Self::halved(&lanes);
+        let lanes: [_; 4] = Self::halved(&lanes);
+        let [a, b]: [_; 2] = Self::halved(&lanes);
+        Self::join(acc, Self::join(a, b))
+    }
+
+    /// The second half of twice `N` partial results joined to the first.
+    #[inline(always)]
+    fn halved<const N: usize>(lanes: &[Self::Acc]) -> [Self::Acc; N] {
+        let mut made = [Self::START; N];
+        for l in 0..N {
+            made[l] = Self::join(lanes[l], lanes[l + N]);
         }
-        Self::join(acc, lanes[0])
+        made
     }
 }
 
@@ -196,6 +205,8 @@ pub trait Ordered: number::Value {
     type Total: Total;
     /// Whether self is greater (`MAX`) or less than `other`.
     fn beats<const MAX: bool>(self, other: Self) -> bool;
+    /// The same in fewer instructions, but a NaN also passes another.
+    fn passes<const MAX: bool>(self, other: Self) -> bool;
 }
 
 macro_rules! ordered {
@@ -209,6 +220,12 @@ macro_rules! ordered {
                 let nan = |$x: $rust| $nan;
                 let ahead = if MAX { self > other } else { self < other };
                 ahead | (nan(self) & !nan(other))
+            }
+            #[inline(always)]
+            fn passes<const MAX: bool>(self, other: Self) -> bool {
+                let nan = |$x: $rust| $nan;
+                let ahead = if MAX { self > other } else { self < other };
+                ahead | nan(self)
             }
         }
     )*};
@@ -228,7 +245,7 @@ impl<V: Ordered, const MAX: bool> Fold<V> for Extreme<MAX> {
     const START: V = if MAX { V::LEAST } else { V::GREATEST };
     #[inline(always)]
     fn take(acc: V, value: V, _: i64) -> V {
-        if value.beats::<MAX>(acc) { value } else { acc }
+        if value.passes::<MAX>(acc) { value } else { acc }
     }
     #[inline(always)]
     fn join(a: V, b: V) -> V {

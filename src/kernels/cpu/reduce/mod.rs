@@ -70,7 +70,7 @@ impl Reduction<'_> {
             }
             ReduceFn::Max => self.fold::<T, Extreme<true>, Fast<T>>(false),
             ReduceFn::Min => self.fold::<T, Extreme<false>, Fast<T>>(false),
-            ReduceFn::Prod => self.fold::<T, Joined<Totals<T>, true>, Least>(false),
+            ReduceFn::Prod => self.fold::<T, Joined<Totals<T>, true>, Fast<T>>(false),
             ReduceFn::Argmax => self.fold::<T, Place<true>, Least>(false),
             ReduceFn::Argmin => self.fold::<T, Place<false>, Least>(false),
             ReduceFn::Any => self.truth::<T, false>(),

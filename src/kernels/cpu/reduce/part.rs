@@ -75,24 +75,40 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     #[inline(always)]
     fn join(&self) {
         let mut k = self.range.start;
+        self.tree(&self.range, 0..self.traversal.blocks);
+        let joined = self.partials(&self.range, 0);
         let step = self.traversal.kept.inner().strides[1];
         for ([_, to], n) in self.traversal.kept.runs(self.range.clone()) {
             for i in 0..n as isize {
-                self.store(to + i * step, self.tree(k, 0..self.traversal.blocks));
+                self.store(to + i * step, joined[k - self.range.start]);
                 k += 1;
             }
         }
     }
 
-    /// Joins the blocks `blocks` of output `k`.
-    fn tree(&self, k: usize, blocks: Range<usize>) -> F::Acc {
+    /// Joins the partial results of these blocks, of several outputs at a time, in the place of
+    /// those of the first block.
+    fn tree(&self, outputs: &Range<usize>, blocks: Range<usize>) {
         if blocks.len() == 1 {
-            let place = blocks.start * self.traversal.kept.elements() + k;
-            // SAFETY: `emit` wrote it.
-            return unsafe { self.io.scratch::<F::Acc>().add(place).read() };
+            return;
         }
         let middle = blocks.start + blocks.len() / 2;
-        F::join(self.tree(k, blocks.start..middle), self.tree(k, middle..blocks.end))
+        self.tree(outputs, blocks.start..middle);
+        self.tree(outputs, middle..blocks.end);
+        let (to, from) = (self.partials(outputs, blocks.start), self.partials(outputs, middle));
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = F::join(*to, *from));
+    }
+
+    /// The partial results of these outputs in block `b`.
+    #[allow(clippy::mut_from_ref)]
+    fn partials(&self, outputs: &Range<usize>, b: usize) -> &mut [F::Acc] {
+        let place = b * self.traversal.kept.elements() + outputs.start;
+        // SAFETY: `emit` wrote them; the outputs belong to one thread, and callers do not hold the
+        // same block twice.
+        unsafe {
+            let first = self.io.scratch::<F::Acc>().add(place);
+            std::slice::from_raw_parts_mut(first, outputs.len())
+        }
     }
 
     /// Folds outputs one at a time.
@@ -115,27 +131,30 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         }
     }
 
-    /// Folds some of the reduced elements of the output whose input starts at offset `from`.
+    /// Folds some of the reduced elements of the output whose input starts at offset `from`: run by
+    /// run, or a chunk at a time where these are short or must be converted.
     #[inline(always)]
     fn row(&self, from: isize, elements: Range<usize>, buffer: &mut [V; CHUNK]) -> F::Acc {
-        let inner = self.traversal.reduced.inner();
-        let long = inner.extent >= 64 || inner.extent == self.traversal.reduced.elements();
+        let (inner, all) = (self.traversal.reduced.inner(), self.traversal.reduced.elements());
+        let is_flat = inner.extent == all;
+        let is_direct =
+            self.access.direct && inner.strides[0] == 1 && (is_flat || inner.extent >= 64);
+        let mut runs =
+            (is_direct && !is_flat).then(|| self.traversal.reduced.runs(elements.clone()));
         let (mut acc, mut index) = (F::START, elements.start);
-        if self.access.direct && inner.strides[0] == 1 && long {
-            for ([at], n) in self.traversal.reduced.runs(elements) {
-                // SAFETY: the run is within the input, whose elements are of type `V`.
-                let row = unsafe {
-                    std::slice::from_raw_parts(self.io.input::<V>(0).offset(from + at), n)
-                };
-                acc = F::row(acc, row, index as i64);
-                index += n;
-            }
-            return acc;
-        }
         while index < elements.end {
-            let chunk = index..elements.end.min(index + CHUNK);
-            let values = &mut buffer[..chunk.len()];
-            self.gather(from, chunk, values);
+            let ([at], n) = match &mut runs {
+                Some(runs) => runs.next().expect("as many runs as there are elements"),
+                None => ([index as isize], elements.end - index),
+            };
+            let values: &[V] = if is_direct {
+                // SAFETY: the run is within the input, whose elements are of type `V`.
+                unsafe { std::slice::from_raw_parts(self.io.input::<V>(0).offset(from + at), n) }
+            } else {
+                let values = &mut buffer[..n.min(CHUNK)];
+                self.gather(from, index..index + values.len(), values);
+                values
+            };
             acc = F::row(acc, values, index as i64);
             index += values.len();
         }

@@ -11,7 +11,8 @@ pub trait Value: Element {
     /// The instruction sets that loops over it are compiled for: except for float32, of which
     /// models are made, they are bound by memory.
     type Reach: Reach;
-    /// Those of loops that add numbers up or compare them, which are bound by arithmetic sooner.
+    /// Those of loops that add numbers up or compare them, which are bound by arithmetic sooner,
+    /// but no faster with the widest vectors.
     type Folds: Reach;
 
     /// Whether it is not zero (NaN is not).
@@ -41,7 +42,7 @@ macro_rules! values {
     )*};
 }
 values!(
-    f32: Every, Every;
+    f32: Every, Narrow;
     f64: Least, Narrow;
     i32: Least, Least;
     i64: Least, Least;

@@ -22,7 +22,7 @@ pub trait Tile<const M: usize>: Send + Sync {
 
 /// A function of one element of each input, given as a tuple. All its callees must be
 /// `#[inline(always)]`.
-pub trait Map<I, O>: Send + Sync + 'static {
+pub trait Map<I, O>: Copy + Send + Sync + 'static {
     /// The instruction sets it is compiled for.
     type Reach: Reach;
 
@@ -58,9 +58,10 @@ macro_rules! tiles {
             type Output = ();
             #[inline(always)]
             fn run<L: Level>(self) {
-                let ($($a,)*) = self.inputs;
+                // A copy of its own cannot be overwritten by what the loop writes.
+                let (f, ($($a,)*)) = (*self.f, self.inputs);
                 for $each in self.output.iter_mut()$(.zip($a))* {
-                    *$o = self.f.at::<L>(($(*$a,)*));
+                    *$o = f.at::<L>(($(*$a,)*));
                 }
             }
         }

@@ -9,6 +9,7 @@ use crate::kernels::testing::{Random, Tensor, run};
 use crate::ops::Meta;
 
 /// 2 a - b: not symmetric in its operands, and exact for small integers.
+#[derive(Clone, Copy)]
 struct TwiceLess;
 
 impl Map<(f32, f32), f32> for TwiceLess {
