@@ -299,13 +299,13 @@ class Scaled(module.Module):
 
 
 @pytest.mark.parametrize("between", [autograd.identity, autograd.gelu])
-@pytest.mark.parametrize("rows", [40, 1000, 4001])
+@pytest.mark.parametrize("rows", [40, 4001])
 def test_reductions_fold_what_has_just_been_computed(between, rows):
     rng = np.random.default_rng(8)
     x, want = (tensor.from_numpy(rng.normal(size=(rows, 200)).astype(np.float32)) for _ in range(2))
     recorded, eager = models(lambda: Scaled(between), x)
     for _ in range(4):
         step(recorded, eager, x, want)
-    # The loss and, for many rows, the factor's gradient.
+    # The loss and the factor's gradient.
     found = [name for name in names(recorded) if name.startswith("chain_")]
-    assert len(found) == {40: 0, 1000: 1, 4001: 2}[rows], names(recorded)
+    assert len(found) == {40: 0, 4001: 2}[rows], names(recorded)

@@ -18,7 +18,7 @@ pub struct Cpu;
 
 /// Measured on processors with 32 to 48 KiB of first-level and 1 to 2 MiB of second-level cache.
 const FUSING: Fusing =
-    Fusing { short: 16 << 10, large_rows: 4 << 20, folded: 256 << 10, inputs: 8, links: 16 };
+    Fusing { short: 16 << 10, large_rows: 4 << 20, folded: 2 << 20, inputs: 8, links: 16 };
 
 impl Target for Cpu {
     fn prepare(&self, kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {

@@ -28,6 +28,8 @@ pub struct Cut {
     course: Course,
     /// The outputs of a unit, or the rows of a piece.
     group: usize,
+    /// Elements that the links process at a time: fewer, the more results lie between them.
+    block: usize,
 }
 
 impl Cut {
@@ -54,7 +56,8 @@ impl Cut {
                 ((PIECE / columns.max(1)).max(1), fits)
             }
         };
-        let cut = Cut { stripes, course, group };
+        let block = (PIECE / links.links.len().next_power_of_two()).max(BLOCK);
+        let cut = Cut { stripes, course, group, block };
         let is_parallel = cut.units() >= UNITS || numel <= PIECE;
         (fits && numel > 0 && is_parallel).then_some(cut)
     }
@@ -108,7 +111,7 @@ impl Cut {
 
     /// These rows in blocks, which the links process one after the other.
     pub fn blocks(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let (step, end) = ((BLOCK / self.stripes.columns).max(1), rows.end);
+        let (step, end) = ((self.block / self.stripes.columns).max(1), rows.end);
         rows.step_by(step).map(move |start| start..end.min(start + step))
     }
 
