@@ -173,10 +173,10 @@ impl Region {
         let fits = results > 0
             && first.iter().copied().eq(last..results)
             && rest.iter().all(|&output| output < last)
-            && rest.iter().rev().skip(1).all(|&output| output >= self.made());
+            && rest.iter().rev().skip(1).all(|&output| output >= self.made())
+            && (1..rest.len()).all(|o| !rest[..o].contains(&rest[o]));
         let got = || format!("{results} results, of which {:?} are outputs", self.outputs);
-        let want =
-            "the results of the last operation as the first outputs, the producer's as the last";
+        let want = "the last operation's results as the first outputs, the producer's as the last, each once";
         crate::ensure!(fits, Error::value(self.name(), got(), want));
         Ok(())
     }

@@ -140,6 +140,8 @@ fn nothing_but_the_last_result_is_reduced() {
     wrong.consumer.as_mut().unwrap().operands = [2].as_slice().into();
     let message = wrong.infer(&[&square, &square]).unwrap_err().to_string();
     assert!(message.contains("the last of the links"), "{message}");
+    let twice = region(ReduceFn::Sum, &[], &[1, 1]).infer(&[&square, &square]);
+    assert!(twice.unwrap_err().to_string().contains("each once"));
     let mut bare = region(ReduceFn::Sum, &[], &[]);
     (bare.links, bare.outputs) = (Vec::new(), vec![0]);
     bare.consumer.as_mut().unwrap().operands = [1].as_slice().into();

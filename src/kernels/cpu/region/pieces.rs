@@ -34,8 +34,8 @@ pub struct Cut {
 
 impl Cut {
     /// A cut of the last of these values, the links'; None if they cannot be processed so, or
-    /// fewer threads could than process them apart. `keeps`: the last value is written as a whole,
-    /// too.
+    /// fewer threads could than process them apart. `keeps`: values are written as a whole, too, so
+    /// that no two pieces may share a row.
     pub fn of(links: &Region, values: &[Meta], reducer: &Reducer, keeps: bool) -> Option<Cut> {
         let stripes = Stripes::of(links, values).filter(|_| !links.has_rows(values))?;
         let (course, width) = (reducer.course()?, stripes.columns);

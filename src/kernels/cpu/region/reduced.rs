@@ -25,9 +25,8 @@ pub fn is_cut(region: &Region, reduction: &Reduce, values: &[Meta]) -> bool {
     let (links, result) = (region.before_consumer(), values.len() - 1);
     let io = [&values[result - 1], &values[result]];
     let reducer = reduce::reduce(reduction, io, Width::ONE);
-    reducer.is_ok_and(|reducer| {
-        Cut::of(&links, &values[..result], &reducer, region.keeps_last().is_some()).is_some()
-    })
+    let keeps = region.outputs.len() > 1;
+    reducer.is_ok_and(|reducer| Cut::of(&links, &values[..result], &reducer, keeps).is_some())
 }
 
 /// Prepares a region that ends with a reduction.
@@ -44,7 +43,7 @@ pub fn prepare(
     let made = &values[result - 1];
     let reducer = reduce::reduce(reduction, [made, &values[result]], width)?;
     let values = &values[..result];
-    let cut = Cut::of(&links, values, &reducer, kept.is_some());
+    let cut = Cut::of(&links, values, &reducer, region.outputs.len() > 1);
     let passes = match &cut {
         Some(cut) => cut.passes(&links, values)?,
         None => smallvec::smallvec![(0, Pass::new(&links, values, |_| 0, width)?)],
