@@ -13,19 +13,13 @@ from .run import Seen
 
 #: Roles of a graph's blocks.
 ROLES = ("argument", "captured", "slot", "temporary")
+#: All but `reduction`, which is for larger tensors; random programs in Rust fuse them at any size.
 RULES = (
-    "functionalize cse dce batch_norm update links producer reduction pack hoist fold_batch_norm "
+    "functionalize cse dce batch_norm update links producer pack hoist fold_batch_norm "
     "log_softmax sum"
 ).split()
 #: Rows for which a few hundred seeds do not suffice.
-RARE = {
-    "rule update",
-    "rule reduction",
-    "rule pack",
-    "rule fold_batch_norm",
-    "rule sum",
-    "rule log_softmax",
-}
+RARE = {"rule update", "rule pack", "rule fold_batch_norm", "rule sum", "rule log_softmax"}
 _SESSIONS = (
     "step,evaluation,parameter written,hyperparameter,attribute,argument written,plan,states,file,"
     "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model,"
@@ -105,8 +99,6 @@ def _fired(old: dict[str, Any], new: dict[str, Any], constants: int) -> set[str]
         fired.add("links")
     if any(name.endswith("_chain") for name in names):
         fired.add("producer")
-    if any(name.startswith("chain_") for name in names):
-        fired.add("reduction")
     if names["normalize"] or '"normalize"' in text:
         fired.add("batch_norm")
     if names["matmul_update"]:
