@@ -128,7 +128,8 @@ def test_into(case, item):
 
 
 def test_every_operation_has_a_case():
-    # User code: test_dlpack.py; bytes in a private layout: src/kernels/tests/packed.rs; exchanges
-    # between processes: test_dist.py.
+    # User code: test_dlpack.py; bytes in a private layout: src/kernels/tests/packed.rs; fused
+    # reductions: src/kernels/tests/reduced.rs; exchanges between processes: test_dist.py.
     elsewhere = {"host", "pack", "packed", "exchange_start", "exchange_finish"}
+    elsewhere |= {name for name in _core.operations() if name.startswith("chain_")}
     assert set(_core.operations()) - elsewhere == {case.name for case in CASES}

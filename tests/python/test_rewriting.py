@@ -285,7 +285,7 @@ class Scaled(module.Module):
     def __init__(self, between):
         super().__init__()
         self.norm, self.between = layer.LayerNorm(affine=False), between
-        self.factor, self.shift = (layer.Parameter(np.full(200, v, np.float32)) for v in (2, 1))
+        self.factor, self.shift = (layer.Parameter(np.full(256, v, np.float32)) for v in (2, 1))
         self.optimizer = opt.SGD(lr=0.05)
 
     def forward(self, x):
@@ -302,7 +302,7 @@ class Scaled(module.Module):
 @pytest.mark.parametrize("rows", [40, 4001])
 def test_reductions_fold_what_has_just_been_computed(between, rows):
     rng = np.random.default_rng(8)
-    x, want = (tensor.from_numpy(rng.normal(size=(rows, 200)).astype(np.float32)) for _ in range(2))
+    x, want = (tensor.from_numpy(rng.normal(size=(rows, 256)).astype(np.float32)) for _ in range(2))
     recorded, eager = models(lambda: Scaled(between), x)
     for _ in range(4):
         step(recorded, eager, x, want)
