@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 
 /// Operations in sequence: an optional producer whose result can be computed in blocks (a product,
 /// a convolution), links that work element by element or row by row, and an optional consumer that
-/// updates a state or reduces the last link's result. Values are numbered: first the inputs, then the results of the operations, in
-/// order. Intermediate results take the memory of only a few rows.
+/// updates a state or reduces the last link's result. Values are numbered: first the inputs, then
+/// the results of the operations, in order. Intermediate results take the memory of only a few rows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Region {
     /// The number of inputs.
@@ -176,7 +176,8 @@ impl Region {
             && rest.iter().rev().skip(1).all(|&output| output >= self.made())
             && (1..rest.len()).all(|o| !rest[..o].contains(&rest[o]));
         let got = || format!("{results} results, of which {:?} are outputs", self.outputs);
-        let want = "the last operation's results as the first outputs, the producer's as the last, each once";
+        let want = "the results of the last operation as the first outputs, the producer's as the \
+                    last, each once";
         crate::ensure!(fits, Error::value(self.name(), got(), want));
         Ok(())
     }

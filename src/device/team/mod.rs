@@ -120,6 +120,20 @@ pub fn ranges(
     seated(chunks, seats, &|chunk, seat| body(share(len, grain, chunks, chunk), seat))
 }
 
+/// As [`ranges`] with a body that may fail, as in [`each`].
+///
+/// # Errors
+/// As [`each`].
+pub fn each_range(
+    len: usize,
+    grain: usize,
+    seats: usize,
+    body: impl Fn(Range<usize>, usize) -> Result<()> + Sync,
+) -> Result<()> {
+    let chunks = len.div_ceil(grain).min(usual_chunks(seats));
+    each(chunks, seats, |chunk, seat| body(share(len, grain, chunks, chunk), seat))
+}
+
 /// The results of `make(n)` for every `n` in `0..count`, in order.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ pub enum EasyPower {
     Root,
     /// x ** -1.
     Reciprocal,
-    /// x ** -0.5.
+    /// x ** -0.5, as 1 over that root.
     InverseRoot,
 }
 

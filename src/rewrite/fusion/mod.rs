@@ -172,6 +172,13 @@ fn as_producer(step: At) -> Option<Region> {
     step.draft.target().is_producer(kind).then_some(region)
 }
 
+/// A step as the consumer of a region.
+fn as_consumer(step: At) -> Region {
+    let (inputs, outputs) = (step.inputs.len(), (0..step.outputs.len()).collect());
+    let consumer = Some(Box::new(Link::first(step.kind(), inputs)));
+    Region { consumer, ..Region::of_links(inputs, Vec::new(), outputs) }
+}
+
 fn position(places: &[Place], place: &Place) -> Option<usize> {
     places.iter().position(|known| known == place)
 }

@@ -1,12 +1,11 @@
 //! Fuses a reduction with the operations on elements before it, whose result it folds piece by piece
 //! while it is in the cache. Nothing else has to read that for the result to be never written.
 
-use super::{Fused, Inputs, as_links, fuse};
+use super::{Fused, Inputs, as_consumer, as_links, fuse};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::kernels::Fusing;
 use crate::ops::Kind;
-use crate::ops::region::{Link, Region};
 use crate::rewrite::matching::At;
 
 /// Applies the rule wherever it fits.
@@ -32,9 +31,7 @@ fn found(to: At, limits: Fusing) -> Option<Fused> {
         && limits.folded <= made.meta.bytes()
         && (SMALL * to.outputs[0].meta.bytes() <= made.meta.bytes()
             || to.draft.is_right_before(from.n, to.n));
-    let consumer = Some(Box::new(Link::first(to.kind(), 1)));
-    let reduction = Region { consumer, ..Region::of_links(1, Vec::new(), vec![0]) };
-    let fused = || Fused::new((from, first), (to, reduction), Inputs::of_first(from, to));
+    let fused = || Fused::new((from, first), (to, as_consumer(to)), Inputs::of_first(from, to));
     let fused = fits.then(|| Fused { at: from.n, ..fused() })?;
     let (values, target) = (fused.values()?, to.draft.target());
     let pays_off = fused.inputs.len() <= limits.inputs && target.is_blocked(&fused.region, &values);

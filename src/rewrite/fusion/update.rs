@@ -1,10 +1,10 @@
 //! Fuses the product that computes a weight's gradient with the weight's update: the gradient is
 //! computed a few rows at a time and never stored as a whole.
 
-use super::{Fused, Inputs, as_producer, fuse};
+use super::{Fused, Inputs, as_consumer, as_producer, fuse};
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::Draft;
-use crate::ops::region::{Link, Region};
 use crate::ops::{Locality, optim};
 use crate::rewrite::matching::At;
 
@@ -19,7 +19,7 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
 /// A step that updates each element of a weight, fused with the product that computes the gradient,
 /// if nothing else reads that.
 fn found(to: At) -> Option<Fused> {
-    let update = as_consumer(to)?;
+    let update = is_update(to).then(|| as_consumer(to))?;
     let gradient = to.inputs.get(optim::GRADIENT)?;
     let from = to.own_maker(gradient)?;
     let writes = |block: u32| to.outputs.iter().any(|output| output.block == block);
@@ -35,12 +35,9 @@ fn found(to: At) -> Option<Fused> {
     to.draft.target().is_blocked(&fused.region, &values).then_some(fused)
 }
 
-/// A step as the consumer of a region, if it updates each element of a state.
-fn as_consumer(step: At) -> Option<Region> {
-    let (effects, inputs) = (step.call.effects, step.inputs.len());
-    let locality = step.kind().family().locality(step.outputs.first()?.meta.shape.rank());
-    let consumer = Some(Box::new(Link::first(step.kind(), inputs)));
-    let outputs = (0..step.outputs.len()).collect();
-    let fits = !effects.state.is_empty() && locality == Locality::Element;
-    fits.then(|| Region { consumer, ..Region::of_links(inputs, Vec::new(), outputs) })
+/// Whether a step updates each element of a state.
+fn is_update(step: At) -> bool {
+    let locality = |output: &Place| step.kind().family().locality(output.meta.shape.rank());
+    let is_local = step.outputs.first().map(locality) == Some(Locality::Element);
+    !step.call.effects.state.is_empty() && is_local
 }

@@ -58,11 +58,10 @@ impl Features {
         let is_enough = self.counts().into_iter().all(|count| *count >= programs / 30);
         assert!(is_enough, "{self:?}");
         // Exchanges need other processes. Fused reductions differ in their last operation alone.
-        let like = |name: &str| match name.starts_with("chain_") {
+        let drawn = |name: &&str| match name.starts_with("chain_") {
             true => self.names.iter().any(|known| known.starts_with("chain_")),
             false => self.names.contains(name) || name.starts_with("exchange_"),
         };
-        let drawn = |name: &&str| like(name);
         let missing: Vec<_> = Kind::names().into_iter().filter(|name| !drawn(name)).collect();
         assert!(missing.is_empty(), "never drawn: {missing:?}");
     }

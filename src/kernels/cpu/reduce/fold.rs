@@ -218,8 +218,7 @@ macro_rules! ordered {
             #[inline(always)]
             fn beats<const MAX: bool>(self, other: Self) -> bool {
                 let nan = |$x: $rust| $nan;
-                let ahead = if MAX { self > other } else { self < other };
-                ahead | (nan(self) & !nan(other))
+                self.passes::<MAX>(other) & !nan(other)
             }
             #[inline(always)]
             fn passes<const MAX: bool>(self, other: Self) -> bool {

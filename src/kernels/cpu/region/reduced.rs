@@ -16,17 +16,17 @@ use crate::ops::Meta;
 use crate::ops::reduce::Reduce;
 use crate::ops::region::Region;
 
-/// How many chunks of units keep a thread busy until the end, though some come late.
-const CHUNKS_OF_SEAT: usize = 8;
-
 /// Whether a region that ends with a reduction is processed piece by piece; `values` are the metas
 /// of all its values.
 pub fn is_cut(region: &Region, reduction: &Reduce, values: &[Meta]) -> bool {
-    let (links, result) = (region.before_consumer(), values.len() - 1);
-    let io = [&values[result - 1], &values[result]];
-    let reducer = reduce::reduce(reduction, io, Width::ONE);
-    let keeps = region.outputs.len() > 1;
-    reducer.is_ok_and(|reducer| Cut::of(&links, &values[..result], &reducer, keeps).is_some())
+    let (values, result) = values.split_at(values.len() - 1);
+    let reducer = reduce::reduce(reduction, [&values[values.len() - 1], &result[0]], Width::ONE);
+    reducer.is_ok_and(|reducer| cut(region, values, &reducer).is_some())
+}
+
+/// How the values of a region's links are cut.
+fn cut(region: &Region, values: &[Meta], reducer: &Reducer) -> Option<Cut> {
+    Cut::of(&region.before_consumer(), values, reducer, region.outputs.len() > 1)
 }
 
 /// Prepares a region that ends with a reduction.
@@ -39,11 +39,11 @@ pub fn prepare(
     values: &[Meta],
     width: Width,
 ) -> Result<Arc<dyn Kernel>> {
-    let (links, kept, result) = (region.before_consumer(), region.keeps_last(), values.len() - 1);
-    let made = &values[result - 1];
-    let reducer = reduce::reduce(reduction, [made, &values[result]], width)?;
-    let values = &values[..result];
-    let cut = Cut::of(&links, values, &reducer, region.outputs.len() > 1);
+    let (values, result) = values.split_at(values.len() - 1);
+    let (links, kept, made) =
+        (region.before_consumer(), region.keeps_last(), &values[values.len() - 1]);
+    let reducer = reduce::reduce(reduction, [made, &result[0]], width)?;
+    let cut = cut(region, values, &reducer);
     let passes = match &cut {
         Some(cut) => cut.passes(&links, values)?,
         None => smallvec::smallvec![(0, Pass::new(&links, values, |_| 0, width)?)],
@@ -95,12 +95,11 @@ impl Reduced {
         self.kept.map_or_else(|| space.wrapping_sub(row * self.row), |output| io.output(output))
     }
 
-    /// Runs the links from `row` on.
-    fn run_links(
+    /// Runs the links by each pass from its first row on.
+    fn run_links<'a>(
         &self,
-        pass: &Pass,
+        mut passes: impl Iterator<Item = (&'a Pass, usize)>,
         io: &Io,
-        row: usize,
         window: *mut u8,
         space: *mut u8,
     ) -> Result<()> {
@@ -109,7 +108,14 @@ impl Reduced {
         let outputs: SmallVec<[*mut u8; 4]> = std::iter::once(window).chain(others).collect();
         let scratch = space.wrapping_add(self.window + self.partial);
         // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory.
-        pass.run(&unsafe { Io::new(&inputs, &outputs, scratch) }, row, scratch)
+        let io = unsafe { Io::new(&inputs, &outputs, scratch) };
+        passes.try_for_each(|(pass, row)| pass.run(&io, row, scratch))
+    }
+
+    /// The pass for a number of rows.
+    fn pass(&self, rows: usize) -> &Pass {
+        let known = self.passes.iter().find(|(count, _)| *count == rows);
+        &known.expect("a pass for every number of rows").1
     }
 
     /// Runs the links for a piece, and folds it.
@@ -123,11 +129,8 @@ impl Reduced {
     ) -> Result<()> {
         let rows = cut.rows(&piece);
         let window = self.window(io, rows.start, space);
-        for block in cut.blocks(rows) {
-            let known = self.passes.iter().find(|(count, _)| *count == block.len());
-            let (_, pass) = known.expect("a pass for every number of rows");
-            self.run_links(pass, io, block.start, window, space)?;
-        }
+        let passes = cut.blocks(rows).map(|block| (self.pass(block.len()), block.start));
+        self.run_links(passes, io, window, space)?;
         let inputs = [window.cast_const()];
         let outputs = [io.output(0), space.wrapping_add(self.window)];
         // SAFETY: as above; the parts of the reduction read this piece alone.
@@ -142,7 +145,7 @@ impl Reduced {
 
     fn run_whole(&self, io: &Io, space: *mut u8) -> Result<()> {
         let window = self.window(io, 0, space);
-        self.run_links(&self.passes[0].1, io, 0, window, space)?;
+        self.run_links([(&self.passes[0].1, 0)].into_iter(), io, window, space)?;
         let (inputs, outputs) = ([window.cast_const()], [io.output(0)]);
         // SAFETY: as above.
         self.reducer.run(&unsafe { Io::new(&inputs, &outputs, io.scratch()) })
@@ -167,11 +170,8 @@ impl Kernel for Reduced {
         let spaces = self.reducer.scratch().next_multiple_of(ALIGNMENT);
         let space = |seat: usize| io.scratch::<u8>().wrapping_add(spaces + seat * self.space());
         let Some(cut) = &self.cut else { return self.run_whole(io, space(0)) };
-        let units = cut.units();
-        // Claiming a chunk takes about as long as a short piece.
-        let chunks = units.min(CHUNKS_OF_SEAT * self.seats);
-        team::each(chunks, self.seats, |chunk, seat| {
-            team::share(units, 1, chunks, chunk).try_for_each(|unit| {
+        team::each_range(cut.units(), 1, self.seats, |mut units, seat| {
+            units.try_for_each(|unit| {
                 let mut pieces = cut.pieces(unit);
                 pieces.try_for_each(|piece| self.run_piece(cut, io, unit, piece, space(seat)))
             })
