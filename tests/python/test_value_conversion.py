@@ -305,6 +305,42 @@ def test_finite_numbers_stay_finite_in_arithmetic():
     np.testing.assert_array_equal((t * np.inf).to_numpy(), [np.inf, np.inf])
 
 
+def test_equal_numbers_keep_their_kind_and_sign():
+    """Numbers beside tensors are converted once: 0.0 and -0.0, and 1, 1.0 and True, are equal."""
+    flags, x = tensor.ones((1,)) > 0, tensor.ones((1,))
+    for name in ("float32", "float64", "float16", "bfloat16"):
+        other = x.as_type(name)
+        for value in (0.0, -0.0, 0, 1, 1.0, True, -0.0, 0.0, np.nan, -np.inf):
+            made = autograd.where(flags, value, other)
+            assert made.dtype == other.dtype
+            np.testing.assert_array_equal(made.to_numpy(), [value])
+            assert np.signbit(made.to_numpy()[0]) == np.signbit(value)
+    for value in (1e39, -1e39):
+        with pytest.raises(_core.DTypeError):
+            autograd.where(flags, value, x)
+        assert autograd.where(flags, value, x.as_type("float64")).item() == value
+
+
+@pytest.mark.parametrize("source", [np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_what_rounds_to_infinity_is_refused(source, name):
+    """Finite values at the limits of each dtype, alone and among others."""
+    to = _core.dtype(name)
+    limits = [65504, 65519.99, 65520, 3.3895e38, 3.3962e38, 3.40282347e38, 3.4028236e38, 1e300]
+    with np.errstate(over="ignore"):
+        values = np.array([*limits, np.inf, np.nan], np.longdouble).astype(source)
+        stored = values.astype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    for value, made in zip(values, stored, strict=True):
+        for array in (np.array([value]), np.array([1, -value], source)):
+            if np.isinf(made) and np.isfinite(value):
+                with pytest.raises(_core.DTypeError):
+                    from_numpy(array, dtype=to)
+            else:
+                assert np.isfinite(from_numpy(array, dtype=to).to_numpy()).all() == np.isfinite(
+                    made
+                )
+
+
 def test_conversions_in_a_recorded_step_are_checked_before_it():
     """Values that a step copies to a narrower tensor are checked in each replay."""
 

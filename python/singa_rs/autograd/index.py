@@ -200,6 +200,9 @@ def _is_mask(value: Any) -> bool:
 
 def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
     """x, y and the condition, which is recognised by its name or dtype."""
+    if not named and len(operands) == 3 and getattr(operands[0], "dtype", None) is bool_:
+        condition, x, y = operands  # the usual case
+        return x, y, condition
     is_named = "condition" in named
     is_first = not is_named and operands and isinstance(operands[0], (Tensor, np.ndarray))
     is_first = is_first and _is_mask(operands[0])

@@ -37,14 +37,16 @@ def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
         if not isinstance(x, Tensor):
             array = as_array(x, op)
             plain = kinds and (array.ndim == 0 or array.dtype.kind == "f")
-            x = as_tensor(array, device_of(xs), kinds[0]) if plain else x
+            x = as_tensor(x, device_of(xs), kinds[0]) if plain else x
         made.append(x)
     found = promoted(made)
+    shapes = {x.shape for x in found if x.rank}
     try:
-        np.broadcast_shapes(*(x.shape for x in found))
+        if len(shapes) > 1:
+            np.broadcast_shapes(*shapes)
     except ValueError:
-        shapes = ", ".join(str(x.shape) for x in found)
-        raise ShapeError(f"{op}: got shapes {shapes}, want shapes that broadcast") from None
+        got = ", ".join(str(x.shape) for x in found)
+        raise ShapeError(f"{op}: got shapes {got}, want shapes that broadcast") from None
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, GraphError, ShapeError, float32, float64, int64
+from ..device import Device
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import as_operand, from_numpy
 from ..tensor.dtypes import promote
@@ -92,8 +93,8 @@ def count_nonzero(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor
     return made
 
 
-def _constant(array: np.ndarray) -> Tensor:
-    made = from_numpy(array.astype(np.int64), None, int64)
+def _constant(array: np.ndarray, dev: Device | None = None) -> Tensor:
+    made = from_numpy(array.astype(np.int64), dev, int64)
     made.requires_grad = False
     return made
 
@@ -171,6 +172,8 @@ def bincount(
         array, least = _read("bincount", places, "give length"), whole(minlength, "bincount: min")
         if least < 0:
             raise ValueError(f"bincount: got minlength {least}, want at least 0")
+        if weights is None and array.min(initial=0) >= 0:
+            return _constant(np.bincount(array, minlength=least), x.device)
         size = max(int(array.max()) + 1 if array.size else 0, least)
     else:
         size = whole(length, "bincount: length")
@@ -301,4 +304,4 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = int64) -> Ten
         raise ValueError(f"one_hot: got num_classes {depth}, want at least 0")
     places = checked("one_hot", as_indices(x, "one_hot"), depth)
     places.requires_grad = False
-    return cast(onehot(whole(axis, "one_hot: axis"), places, depth), dtype)
+    return cast(onehot(whole(axis, "one_hot: axis"), places, depth, (0, 1)), dtype)

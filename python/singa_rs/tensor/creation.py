@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,8 +45,23 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
     device = located(dev)
     if name_of(np_array.dtype) == want.name:
         return _core.from_numpy(np_array, device)
-    made = _core.from_numpy(to_storage("from_numpy", np_array, want), device)
-    return _core.Op("cast", dtype="bfloat16")(made) if want == bfloat16 else made
+    return _stored(to_storage("from_numpy", np_array, want), want, device)
+
+
+def _stored(array: np.ndarray, dtype: DType, device: Device) -> Tensor:
+    """A tensor with a copy of an array of the NumPy type that stores its dtype."""
+    made = _core.from_numpy(array, device)
+    return _core.Op("cast", dtype="bfloat16")(made) if dtype == bfloat16 else made
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _number(value: float, sign: float, dtype: DType) -> np.ndarray:
+    """A Python number in the NumPy type that stores a dtype. Zeros differ in `sign` alone.
+
+    Raises:
+        DTypeError: a number that the dtype cannot hold.
+    """
+    return to_storage("from_numpy", as_array(value, "as_tensor"), dtype)
 
 
 def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None) -> Tensor:
@@ -55,6 +71,9 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
     """
     if isinstance(value, Handle):
         return value
+    if dtype is not None and type(value) in (float, int):  # such as masks are filled with
+        sign = 0.0 if value else math.copysign(1, value)
+        return _stored(_number(value, sign, dtype), dtype, located(dev))
     return from_numpy(as_array(value, "as_tensor"), dev, dtype)
 
 

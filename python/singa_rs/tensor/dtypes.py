@@ -160,6 +160,9 @@ def _survive(array: np.ndarray, dtype: DType) -> bool:
 
 
 def _stay_finite(array: np.ndarray, dtype: DType) -> bool:
+    # Neither NaN nor an infinity is less, and nothing far below the limit is rounded up to it.
+    if float(np.abs(array).max()) < _TOO_LARGE[dtype.name] / 2:
+        return True
     with np.errstate(all="ignore"):
         made = array.astype(_storage(array, dtype))
         lost = np.isinf(made) if dtype != bfloat16 else np.abs(made) >= _TOO_LARGE["bfloat16"]
