@@ -67,7 +67,23 @@ _OF_MODULES = {
     **dict.fromkeys(("bfloat16", "double", "float", "half"), "compile(inputs, amp=dtype)"),
     **dict.fromkeys(("cpu", "cuda", "to"), "to_device(device)"),
     "evaluate": "eval(), then calls, and singa_rs.metric",
+    "optimizer": "model.optimizer = opt.SGD(lr=...), or another one",
     "predict": "eval(), then a call",
+}
+#: Keywords of other libraries, where a list of ours would not help.
+_KEYWORDS = {
+    **dict.fromkeys(("in_channels", "out_channels", "kernel_size"), "Conv2d(in, out, kernel)"),
+    "loss": "a loss that train_one_batch(self, x, y) computes",
+    "metrics": "fit(..., metrics=)",
+    "optimizer": "model.optimizer = optimizer",
+    "requires_grad": "t.requires_grad = True",
+    "validation_data": "validation=",
+    "verbose": "progress=",
+}
+#: Arguments that are given in the place of which other libraries have something else.
+_PLACES = {
+    "epochs": "x and y in one argument: fit((x, y), epochs)",
+    "lr": "params= by name; all parameters are updated by default",
 }
 _OF_OPTIMIZERS = {**_STATES, "param_groups": "lr, or group(params, lr=number)"}
 
@@ -99,6 +115,16 @@ def of_layer(name: str, is_module: bool) -> str:
 def of_optimizer(name: str) -> str:
     """The same for optimizers."""
     return _hint(_OF_OPTIMIZERS.get(name))
+
+
+def of_keyword(name: str) -> str:
+    """What is wanted in the place of a keyword; "" if nothing is known of it."""
+    return _KEYWORDS.get(name, "")
+
+
+def of_place(name: str) -> str:
+    """What is wanted where a parameter was given twice, by place and by name."""
+    return _PLACES.get(name, "")
 
 
 def _hint(want: str | None) -> str:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from numbers import Integral, Real
 from types import CodeType, TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
+from . import elsewhere
 from ._core import (
     CheckpointError,
     DeviceError,
@@ -31,6 +32,7 @@ from ._core import (
     OutOfMemoryError,
     ShapeError,
 )
+from .shown import is_tensor, shown
 
 __all__ = [
     "CheckpointError",
@@ -49,6 +51,9 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 #: What Python and NumPy raise for wrong arguments, excluding warnings turned into errors.
 FOREIGN = (
     AttributeError, LookupError, NameError, ZeroDivisionError, OverflowError, AssertionError,
@@ -61,7 +66,7 @@ _OWN = (ShapeError, DTypeError, CheckpointError)
 
 #: The values that each word of an annotation admits.
 _ADMIT: dict[str, Callable[[Any], bool]] = {
-    "Tensor": lambda value: _is_tensor(value),
+    "Tensor": lambda value: is_tensor(value),
     "int": lambda value: isinstance(value, Integral),
     "float": lambda value: isinstance(value, Real),
     "bool": lambda value: isinstance(value, (bool, np.bool_, Integral)),
@@ -79,10 +84,6 @@ _ADMIT: dict[str, Callable[[Any], bool]] = {
 #: Type aliases in annotations.
 _ALIASES = {name: "int | Sequence[int]" for name in ("Shape", "Ints", "Pair")}
 _ALIASES["Axes"] = "int | Sequence[int] | None"
-
-
-def _is_tensor(value: Any) -> bool:
-    return hasattr(type(value), "shares_block")
 
 
 def _all(value: Any, word: str) -> bool:
@@ -177,7 +178,44 @@ def _check_strict(op: str, one: inspect.Parameter, value: Any) -> None:
     is_flag = one.annotation == "bool"
     if not isinstance(value, (np.bool_, Integral) if is_flag else (str, type(None))):
         want = "a bool" if is_flag else "a str or None"
-        raise TypeError(f"{op}: {one.name}: got {_shown(value)}, want {want}")
+        raise TypeError(f"{op}: {one.name}: got {shown(value)}, want {want}")
+
+
+def hinted(function: Callable[_P, _R], advice: str = "") -> Callable[_P, _R]:
+    """The same function, whose refusal of a call's arguments also says what it takes instead, or
+    gives this advice."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            place = error.__traceback__
+            is_refusal = place is not None and place.tb_next is None  # not from inside
+            hint = (_wanted(str(error), function, kwargs) or advice) if is_refusal else ""
+            if not hint:
+                raise
+            raise TypeError(f"{error}; want {hint}").with_traceback(None) from None
+
+    return call
+
+
+#: What Python says of keywords that it refuses.
+_REFUSED = re.compile(r"(unexpected keyword|multiple values for) argument '(\w+)'")
+
+
+def _wanted(text: str, function: Callable[..., Any], given: Collection[str]) -> str:
+    """What is wanted in the place of a keyword that a function refused; "" if it refused none."""
+    parameters = inspect.signature(function).parameters.values()
+    named = [
+        one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    found = _REFUSED.search(text)
+    if found is None:
+        return next(filter(None, map(elsewhere.of_keyword, set(given) - set(named))), "")
+    if found[1].startswith("multiple"):
+        return elsewhere.of_place(found[2])
+    return elsewhere.of_keyword(found[2]) or ", ".join(one for one in named if one != "self")
 
 
 def called(function: Any, name: str, doc: str | None, home: str | None = None) -> Any:
@@ -286,19 +324,23 @@ def _explained(
     op: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception
 ) -> Exception:
     text = str(error)
-    if isinstance(error, _OWN) or (_is_plain(error) and re.search(rf"\b{op}\b", text)):
+    says_it = isinstance(error, _OWN) or (_is_plain(error) and re.search(rf"\b{op}\b", text))
+    if says_it and type(error) is not TypeError:
         return error
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError as wrong:
-        return TypeError(f"{op}: {wrong}")
+        hint = _wanted(text if _REFUSED.search(text) else str(wrong), function, kwargs)
+        return TypeError(f"{op}: {wrong}" + (f"; want {hint}" if hint else ""))
+    if says_it:
+        return error
     given = {name: value for name, value in bound.items() if name not in ("self", "cls")}
     misfit = _misfit(function, given)
     if misfit is not None:
         name, value, want = misfit
-        return TypeError(f"{op}: got {_shown(value)} for {name}, want {want}")
+        return TypeError(f"{op}: got {shown(value)} for {name}, want {want}")
     kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
-    got = ", ".join(map(_shown, given.values()))
+    got = ", ".join(map(shown, given.values()))
     return kind(f"{op}: got {got}: {text}")
 
 
@@ -329,11 +371,3 @@ def _spoken(want: str) -> str:
     text = want.replace("np.ndarray", "NumPy array").replace("Sequence[Tensor]", "list of Tensors")
     text = text.replace("Sequence[int]", "list of ints").replace(" | ", " or ")
     return f"an {text}" if text.startswith("int") else f"a {text}"
-
-
-def _shown(value: Any) -> str:
-    """A short description of a value."""
-    if _is_tensor(value) or isinstance(value, np.ndarray):
-        return f"{type(value).__name__} of shape {tuple(value.shape)}"
-    text = repr(value)
-    return text if len(text) <= 40 else type(value).__name__

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import singa_rs
-from singa_rs import autograd, data, device, initializer, layer, loss, metric, opt, tensor
+from singa_rs import autograd, data, device, initializer, layer, loss, metric, module, opt, tensor
 
 WANT = {
     (singa_rs, "no_grad"): "autograd.no_grad",
@@ -117,3 +117,59 @@ def test_in_compares_elements():
     assert np.int64(5) in t
     assert None not in t
     assert [0, 1, 2] in t  # broadcast, as NumPy does
+
+
+class Net(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = layer.Linear(2)
+
+    def forward(self, x):
+        return self.linear(x)
+
+    def train_one_batch(self, x, y):
+        loss = autograd.mse_loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss
+
+
+X, Y = np.ones((4, 3), np.float32), np.ones((4, 2), np.float32)
+#: Calls with arguments of other libraries, and what each message says is wanted.
+ARGUMENTS = {
+    "model.optimizer = optimizer": lambda: Net().compile([X], optimizer=opt.SGD(0.1)),
+    "a loss that train_one_batch": lambda: Net().compile([X], loss="mse"),
+    "progress=": lambda: Net().fit((X, Y), verbose=0),
+    "validation=": lambda: Net().fit((X, Y), validation_data=(X, Y)),
+    "x and y in one argument": lambda: Net().fit(X, Y, epochs=2),
+    "params= by name": lambda: opt.Adam([tensor.Tensor((2,))], lr=0.1),
+    "lr, momentum": lambda: opt.SGD(0.1, nesterof=True),
+    "ratio": lambda: layer.Dropout(p=0.5),
+    r"Conv2d\(in, out, kernel\)": lambda: layer.Conv2d(
+        in_channels=3, out_channels=8, kernel_size=3
+    ),
+    "input_dim, output_dim": lambda: layer.Embedding(num_embeddings=5, embedding_dim=2),
+    "collate, device": lambda: data.DataLoader((X, Y), collate_fn=list),
+    "t.requires_grad = True": lambda: tensor.randn((2,), requires_grad=True),
+    r"these, as a call in training is a step, or eval\(\)": lambda: Net()(X),
+}
+
+
+@pytest.mark.parametrize("want", ARGUMENTS)
+def test_arguments_of_other_libraries_are_refused_with_what_is_wanted(want):
+    with pytest.raises(TypeError, match=f"want.* {want}" if " " not in want else want) as caught:
+        ARGUMENTS[want]()
+    assert "\n" not in str(caught.value)
+
+
+def test_errors_from_inside_a_call_are_as_they_are():
+    class Strict(Net):
+        def train_one_batch(self, x, y):
+            return self.forward(x, y=y)
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'$"):
+        Strict()(X, Y)
+
+
+def test_a_model_without_an_optimizer_says_how_to_give_it_one():
+    with pytest.raises(AttributeError, match=r"'optimizer'; want model\.optimizer = opt\.SGD"):
+        Net()(X, Y)

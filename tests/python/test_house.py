@@ -157,6 +157,7 @@ BESIDE = {
     "compat.snapshot": "module",
     "compat.tensor_proto": "module",
     "compat.singa_wrap": "dist",
+    "shown": "_core",
     "singa_wrap": "dist",
     "data": "tensor",
     "image_tool": "tensor",

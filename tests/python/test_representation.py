@@ -9,7 +9,7 @@ import traceback
 import numpy as np
 import pytest
 import singa_rs
-from singa_rs import GraphError, ShapeError, autograd, layer, module, opt, tensor
+from singa_rs import GraphError, ShapeError, autograd, data, layer, metric, module, opt, tensor
 from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
 A = np.arange(6.0, dtype=np.float32).reshape(2, 3)
@@ -269,3 +269,24 @@ def test_warnings_are_shown_once_at_the_callers_line():
         tensor.ones((2,)).copy()
         tensor.ones((2,)).copy()
     assert len(caught) == 1 and caught[0].filename == __file__
+
+
+DESCRIBED = {
+    "Accuracy()": lambda: metric.Accuracy(),
+    "Accuracy(top_k=3)": lambda: metric.Accuracy(3),
+    "F1Score(average='macro')": lambda: metric.F1Score("macro"),
+    "ConfusionMatrix(classes=4, threshold=0.5)": lambda: metric.ConfusionMatrix(4, 0.5),
+    "EarlyStopping(patience=5, mode='min')": lambda: module.callbacks.EarlyStopping(patience=5),
+    "DataLoader(batch_size=4, shuffle=True): 10 rows in 3 batches": lambda: data.DataLoader(
+        np.zeros((10, 2)), 4, shuffle=True
+    ),
+    "DataLoader(batch_size=4, drop_last=True): 10 rows in 2 batches": lambda: data.DataLoader(
+        np.zeros((10, 2)), 4, drop_last=True
+    ),
+    "DataLoader(batch_size=2): rows of a list_iterator": lambda: data.DataLoader(iter([1.0]), 2),
+}
+
+
+@pytest.mark.parametrize("text", DESCRIBED)
+def test_what_training_is_made_of_describes_itself(text):
+    assert repr(DESCRIBED[text]()) == text

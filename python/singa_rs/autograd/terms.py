@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import DType, ShapeError, float32
+from ..shown import shown
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import is_real, real
 from .casting import cast, convert, floating
@@ -27,7 +28,7 @@ def check_reduction(name: str, reduction: Any, allowed: tuple[str, ...] = REDUCT
 def limited(value: Any, what: str, low: float = 0.0, high: float = math.inf) -> float:
     """A finite number in [low, high], else a TypeError or ValueError that names it."""
     if not is_real(value):
-        raise TypeError(f"{what}: got {value!r}, want a number")
+        raise TypeError(f"{what}: got {shown(value)}, want a number")
     made = real(value, what)
     if not low <= made <= high or not math.isfinite(made):
         bounds = f"from {low:g}" + (f" to {high:g}" if high < math.inf else "")
@@ -38,7 +39,7 @@ def limited(value: Any, what: str, low: float = 0.0, high: float = math.inf) -> 
 def flag(value: Any, what: str) -> bool:
     """A bool, else a TypeError that names it."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{what}: got {value!r}, want a bool")
+        raise TypeError(f"{what}: got {shown(value)}, want a bool")
     return bool(value)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..device import Device
+from ..errors import hinted
+from ..shown import described
 from .collating import staged
 from .draws import default_seed, order, whole
 from .iteration import Batches, Place
@@ -69,6 +71,7 @@ class DataLoader:
     process's traceback; a process that ends raises a `WorkerError`.
     """
 
+    @hinted
     def __init__(
         self,
         dataset: Any,
@@ -117,6 +120,13 @@ class DataLoader:
         self._lasting: Workers | None = None
         self._end_lasting: Callable[[], Any] = _nothing
         self._open: weakref.WeakSet[Batches] = weakref.WeakSet()
+
+    def __repr__(self) -> str:
+        """Its settings but for the defaults, and how much there is."""
+        shown = described(self, hidden=("dataset", "seed"))
+        if isinstance(self._source, Stream):
+            return f"{shown}: rows of a {type(self.dataset).__name__}"
+        return f"{shown}: {len(self._source):,} rows in {len(self):,} batches"
 
     def __len__(self) -> int:
         """The number of batches in an epoch.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DTypeError, ShapeError
+from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.numbers import is_integral, is_real, real
 
@@ -14,7 +15,7 @@ from ..tensor.numbers import is_integral, is_real, real
 def count(value: Any, argument: str, least: int = 1) -> int:
     """An int from `least`."""
     if not is_integral(value):
-        raise TypeError(f"{argument}: got {value!r}, want an int")
+        raise TypeError(f"{argument}: got {shown(value)}, want an int")
     if value < least:
         raise ValueError(f"{argument}: got {value}, want at least {least}")
     return int(value)
@@ -23,7 +24,7 @@ def count(value: Any, argument: str, least: int = 1) -> int:
 def number(value: Any, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number in [low, high]."""
     if not is_real(value):
-        raise TypeError(f"{argument}: got {value!r}, want a number")
+        raise TypeError(f"{argument}: got {shown(value)}, want a number")
     made = real(value, argument)
     if not math.isfinite(made) or not low <= made <= high:
         raise ValueError(f"{argument}: got {value}, want a number in [{low:g}, {high:g}]")
@@ -61,7 +62,7 @@ def paddings(value: Any, argument: str, axes: int) -> tuple[int, ...]:
 def exponent(value: Any, argument: str) -> float:
     """A number from 1, also infinity."""
     if not is_real(value):
-        raise TypeError(f"{argument}: got {value!r}, want a number")
+        raise TypeError(f"{argument}: got {shown(value)}, want a number")
     made = real(value, argument)
     if not made >= 1:
         raise ValueError(f"{argument}: got {value}, want at least 1")

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
+from ..shown import described
 from ..tensor import Tensor
 from ..tensor.numbers import as_array
 
 
 class Running:
     """A metric over all batches since it was made or reset."""
+
+    def __repr__(self) -> str:
+        """Its settings but for the defaults."""
+        return described(self)
 
     def update(self, outputs: Any, targets: Any) -> None:
         """Adds a batch: what the model made, and what is right.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import autograd, files
 from ..layer.check import count, flag, mapping, number, one_of
 from ..layer.collect import below
+from ..shown import described
 from .checkpoints import Checkpoints
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class Callback:
 
     #: Whether it is called after the others.
     is_last = False
+
+    def __repr__(self) -> str:
+        """Its settings but for the defaults."""
+        return described(self)
 
     def on_begin(self, run: Run) -> None:
         """Before the first epoch."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..errors import hinted
 from ..layer.base import Layer
 from ..layer.check import count, flag
 from ..metric import Running
@@ -19,6 +20,7 @@ from .validation import batches_of
 class Fitted(Layer):
     """The part of a module that trains on whole data sets."""
 
+    @hinted
     def fit(
         self,
         loader: Any,

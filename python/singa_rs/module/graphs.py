@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import autograd, record, tensor, viz
 from ..dist.forecast import forecast
-from ..errors import GraphError, shortened
+from ..errors import GraphError, hinted, shortened
 from ..layer.arrays import admit, holds_array
 from ..layer.base import Layer
 from ..layer.calls import with_place
@@ -78,6 +78,7 @@ class Graphed(Layer):
 
     _graphs: Graphs | None
 
+    @hinted
     def compile(
         self,
         inputs: Sequence[Any],
@@ -368,6 +369,7 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps `train_one_batch`; the layers called within it belong to the module."""
+    function = hinted(function, "these, as a call in training is a step, or eval() first")
 
     @wraps(function)
     def step(self: Module, *args: Any, **kwargs: Any) -> Any:

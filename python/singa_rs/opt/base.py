@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, elsewhere, tensor
+from ..errors import hinted
 from ..layer.check import tensors
 from ..notices import once
 from ..record import updating
@@ -126,6 +127,8 @@ class Optimizer(Scheduled):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         cls.hyperparameters = {**cls.hyperparameters, **_CLIPS}
+        if "__init__" in vars(cls):
+            cls.__init__ = hinted(cls.__init__)  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares

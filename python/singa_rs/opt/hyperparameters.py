@@ -14,6 +14,7 @@ from ..errors import ShapeError
 from ..layer.check import mapping
 from ..layer.collect import staged
 from ..record import making_state, note_change
+from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.creation import moved
 from . import names
@@ -294,7 +295,7 @@ class Scheduled:
         """A step counter at which all schedules have values."""
         array = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
         if array.size != 1 or array.dtype.kind not in "iuf":
-            raise TypeError(f"{argument}: got {value!r}, want a number")
+            raise TypeError(f"{argument}: got {shown(value)}, want a number")
         step = number(array.reshape(()).item(), argument, 0, 2**31)
         if step != int(step):
             raise ValueError(f"{argument}: got {value!r}, want a whole number")
@@ -312,7 +313,7 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     """A schedule's value at a step, which must fit a hyperparameter's tensor."""
     value = schedule(step)
     if not isinstance(value, Tensor):
-        raise TypeError(f"{argument}: the schedule returned {value!r}, want a Tensor")
+        raise TypeError(f"{argument}: the schedule returned {shown(value)}, want a Tensor")
     if value.shape != (1,):
         raise ShapeError(f"{argument}: the schedule returned shape {value.shape}, want (1,)")
     return value

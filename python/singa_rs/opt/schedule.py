@@ -10,6 +10,7 @@ from typing import Any
 from .. import tensor
 from ..layer.check import flag, tensors
 from ..record import note_change
+from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.numbers import is_real, real
 
@@ -17,7 +18,7 @@ from ..tensor.numbers import is_real, real
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
     """A finite number in [low, below), else a TypeError or ValueError that names the argument."""
     if not is_real(value):
-        raise TypeError(f"{argument}: got {value!r}, want a number")
+        raise TypeError(f"{argument}: got {shown(value)}, want a number")
     made = real(value, argument)
     if not low <= made < below:
         want = f"a number from {low:g}" + (f" to below {below:g}" if below < math.inf else "")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
+from ..shown import shown
 from .verifier import VerifiedGraph
 
 #: Units of memory in bytes.
@@ -105,7 +106,7 @@ def memory_budget(value: Any) -> int | float | None:
         return None
     found = _size(value) if isinstance(value, str) else value
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise TypeError(f"compile: got memory_budget={value!r}, want {_WANT}")
+        raise TypeError(f"compile: got memory_budget={shown(value)}, want {_WANT}")
     if not (0 < found <= 1 if isinstance(found, float) else 0 <= found < 1 << 63):
         raise ValueError(f"compile: got memory_budget={value!r}, want {_WANT}")
     return found

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, GraphError, Handle, ShapeError
+from ..shown import shown
 
 
 def as_number(value: Any) -> float | int | None:
@@ -96,7 +97,7 @@ def number(value: Any, what: str) -> float | int:
     """
     found = as_number(value.item() if isinstance(value, Handle) else value)
     if found is None:
-        raise TypeError(f"{what}: got {value!r}, want a number")
+        raise TypeError(f"{what}: got {shown(value)}, want a number")
     if isinstance(found, int) and not -(2**63) <= found < 2**63 and not _is_exact(found):
         raise ValueError(f"{what}: got {value!r}, want a number that float64 holds")
     return found
