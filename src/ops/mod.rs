@@ -232,6 +232,7 @@ pub mod reduce;
 pub mod region;
 pub mod rms_norm;
 pub mod scan;
+pub mod scatter;
 pub mod select;
 pub mod softmax;
 pub mod sort;
@@ -268,6 +269,7 @@ families! {
     region::Region,
     rms_norm::RmsNorm, rms_norm::RmsNormGrad,
     scan::Scan,
+    scatter::ScatterRows,
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     sort::Sort,

@@ -21,6 +21,7 @@ from .reduce import softmax as _softmax
 from .rule import Rule
 from .scalar import with_number
 from .scan import CumProd, CumSum
+from .segments import Scattered
 from .shape import Concat, clone, plain_reshape
 from .systems import Inverse, Solve, TriangularSolve
 from .unary import BY_ENGINE
@@ -96,6 +97,10 @@ def _at(run: str, adjoint: str, axis: int, size: int, places: Tensor) -> Functio
     sizes[adjoint] = {} if run.endswith("_grad") else {"size": size}
     forward, back = (ops.op(name, axis=axis, **sizes[name]) for name in (run, adjoint))
     return lambda x: Linear(lambda x: forward(x, places), lambda g: back(g, places))(x)[0]
+
+
+def _scattered(adds: bool) -> Function:
+    return lambda x, places, updates: Scattered(places, adds)(x, updates)[0]
 
 
 def _dropout_grad(ratio: float) -> Function:
@@ -270,6 +275,7 @@ _OPERATIONS: dict[str, Callable[..., Function | None]] = {
     "reduce": _reduce,
     "rms_norm_grad": functools.partial(_row_norm_grad, False),
     "scan": _scan,
+    "scatter_rows": _scattered,
     "softmax": _softmax_of,
     "softmax_cross_entropy_grad": _cross_entropy_grad,
     "softmax_grad": _softmax_grad,

@@ -172,7 +172,8 @@ def bincount(
         array, least = _read("bincount", places, "give length"), whole(minlength, "bincount: min")
         if least < 0:
             raise ValueError(f"bincount: got minlength {least}, want at least 0")
-        if weights is None and array.min(initial=0) >= 0:
+        is_plain = array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)
+        if weights is None and is_plain and array.min(initial=0) >= 0:
             return _constant(np.bincount(array, minlength=least), x.device)
         size = max(int(array.max()) + 1 if array.size else 0, least)
     else:

@@ -3,13 +3,14 @@ operations of the engine, whatever the dtype, and in a fixed order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core import DTypeError, bool_, int64
+from .._core import DTypeError, bfloat16, bool_, float16
 from ..tensor import Tensor
 from . import binary, ops
 from .index import gather, where
+from .ops import Grads, Tensors
 from .rule import Rule
 from .shape import cat, clone
 
@@ -39,10 +40,46 @@ class _Total(Rule):
         return (ops.op("gather", axis=0)(dys[0], self.load(0)),)
 
 
+class Scattered(Rule):
+    """The rows of `x` (n, ...), where those at places are replaced by `updates` (m, ...), the last
+    of several, or have them added in their order."""
+
+    keeps = constants = ("places",)
+
+    def __init__(self, places: Tensor, adds: bool) -> None:
+        self.places, self.adds = places, adds
+
+    def forward(self, x: Tensor, updates: Tensor) -> Tensor:
+        return ops.op("scatter_rows", adds=self.adds)(x, self.places, updates)
+
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
+        """`dy` where nothing was replaced; `dy` of the place of each update that stands there."""
+        (dy,), places = dys, self.load(0)
+        taken = ops.op("gather", axis=0)(dy, places) if wanted[1] else None
+        if self.adds:
+            return dy, taken
+        shape = (places.numel, *dy.shape[1:])
+        none = ops.op("fill", device=dy.device, value=0, shape=shape, dtype=dy.dtype.name)()
+        rest = ops.op("scatter_rows", adds=False)(dy, places, none) if wanted[0] else None
+        if taken is not None:
+            stands = _column(_stands(places, dy.shape[0]), dy.rank)
+            taken = ops.where(stands, taken, ops.full((), 0, dy))
+        return rest, taken
+
+
+def _stands(places: Tensor, size: int) -> Tensor:
+    """Whether each of the places is the last one of its number, below `size`."""
+    order, none = ops.arange(places.numel, places), ops.full((size,), 0, places)
+    last = ops.op("scatter_rows", adds=False)(none, places, order)
+    made = ops.op("binary", f="eq")(ops.op("gather", axis=0)(last, places), order)
+    made.requires_grad = False
+    return made
+
+
 def counts(places: Tensor, size: int) -> Tensor:
     """How many of the places, of one dimension, are each of the numbers below `size`; int64."""
-    ones = ops.op("fill", value=1, shape=places.shape, dtype="float64")()
-    made = ops.cast(ops.op("gather_grad", axis=0, size=size)(ones, places), int64)
+    none, ones = ops.full((size,), 0, places), ops.full(places.shape, 1, places)
+    made = ops.op("scatter_rows", adds=True)(none, places, ones)
     made.requires_grad = False
     return made
 
@@ -86,7 +123,9 @@ def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tens
     """
     if not places.numel or not x.numel:
         return clone(x)
-    if reduction == "add" and x.dtype.is_float:
+    if reduction == "none" or (reduction == "add" and x.dtype not in (float16, bfloat16)):
+        return Scattered(places, reduction == "add")(x, updates)[0]
+    if reduction == "add":  # whose sums are in float32
         return x + _Total(places, x.shape[0])(updates)[0]
     found = counts(places, x.shape[0])
     some = _column(ops.scalar_op("gt", 0)(found), x.rank)
@@ -98,7 +137,5 @@ def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tens
     ordered, order = sort(places)
     for one in (some, last, ordered, order):
         one.requires_grad = False
-    if reduction == "none":
-        return where(some, gather(updates, 0, ops.op("gather", axis=0)(order, last)), x)
     joined = gather(_joined(gather(updates, 0, order), ordered, _JOIN[reduction]), 0, last)
     return where(some, _JOIN[reduction](x, joined), x)

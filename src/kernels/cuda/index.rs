@@ -10,6 +10,7 @@ use super::walk::Walk;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::index::{Gather, GatherElements, GatherElementsGrad, GatherGrad, Places};
+use crate::ops::scatter::ScatterRows;
 use crate::ops::tensor_scatter::TensorScatter;
 use crate::ops::{Family, Meta};
 
@@ -158,6 +159,29 @@ pub fn places(op: &Places, io: &[&Meta]) -> Program {
     source.end();
     let entries = Entries { size: op.size, wraps: op.wraps, want: "an integer as index" };
     Program::one(source, 1, 1).checked(Check::entries(op.name(), 0, io[0], entries), io[0])
+}
+
+/// The program of (x, places, updates) -> y.
+///
+/// # Errors
+/// Those of shapes that do not fit.
+pub fn scatter_rows(op: &ScatterRows, io: &[&Meta]) -> Result<Program> {
+    let (x, places, updates, y) = (io[0], io[1], io[2], io[3]);
+    let dtypes = [DType::Int64, updates.dtype];
+    let mut source = Source::new(op.name(), &dtypes, &[y.dtype]).with(TEMPLATES);
+    let [each, all] = [all(places), all(updates)].map(|walk| source.walk(&walk));
+    let length = extent(y, 1..y.shape.rank());
+    let [count, columns] = [places.numel(), length].map(|size| source.size(size));
+    let adds = op.adds;
+    source.line(format!(
+        "scatter_rows<{adds}>(g.in0, g.in1, g.out0, {each}, {all}, {count}, {columns});"
+    ));
+    let to = Place::Output(0, 0);
+    let blocks = source.blocks(length.div_ceil(THREADS as usize));
+    let program = Program::default()
+        .then(super::copy::copy(op.name(), x, y), &[Place::Input(0), to])
+        .then(blocks, &[Place::Input(1), Place::Input(2), to]);
+    Ok(program.checked(within(op.name(), places, x.shape[0]), places))
 }
 
 /// The program of (past, update, start), which writes into past.

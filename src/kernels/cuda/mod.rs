@@ -95,6 +95,7 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
         Kind::SoftmaxCrossEntropyGrad(op) => rows::loss_grad(op, io)?,
         Kind::SoftmaxGrad(op) => rows::softmax_grad(op, io)?,
         Kind::Sort(op) => order::sort(op, io)?,
+        Kind::ScatterRows(op) => index::scatter_rows(op, io)?,
         Kind::TensorScatter(op) => index::tensor_scatter(op, io)?,
         Kind::Update(op) => optim::program(op, io),
         // Factorisations have results that may not exist, which only the host can tell.

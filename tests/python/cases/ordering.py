@@ -139,3 +139,41 @@ for axis, shape in enumerate(((2, 4, 5), (3, 6, 5), (3, 4, 9))):
         specials=(),
         bad=(Bad(ValueError, shapes=((2, 3, 3), (3, 2, 2))),),
     )
+
+
+def written(adds):
+    """Rows at places, replaced or added to, one after the other."""
+
+    def reference(x, places, updates):
+        made = x.copy()
+        for place, row in zip(places, updates, strict=True):
+            made[place] = made[place] + row if adds else row
+        return made
+
+    return reference
+
+
+for adds, how in {False: "none", True: "add"}.items():
+    for shape, places in {(4, 3, 2): (2, 0, 2), (5,): (4, 1, 1, 0)}.items():
+        rows = (len(places), *shape[1:])
+        table.case(
+            "scatter_rows",
+            written(adds),
+            shape,
+            Arg((len(places),), dtype="int64", fixed=places),
+            rows,
+            attrs={"adds": adds},
+            label=f"{how}-{len(shape)}d",
+            dtypes=("float32", "float64", *INTS) if adds else ALL,
+            wrt=(0, 2),
+            gradient=lambda x, places, updates, how=how: autograd.scatter_nd(
+                x, places.reshape((places.numel, 1)), updates, how
+            ),
+            bad=(
+                Bad(ValueError, shapes=(shape, (2,), rows)),
+                Bad(ValueError, shapes=(shape, (len(places),), (len(places), *shape[1:], 1))),
+                Bad(TypeError, dtypes=("float32", "int32", "float32")),
+                Bad(TypeError, dtypes=("float32", "int64", "float64")),
+                *([Bad(TypeError, dtypes=("float16", "int64", "float16"))] if adds else []),
+            ),
+        )

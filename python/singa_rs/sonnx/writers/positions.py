@@ -36,6 +36,15 @@ def scatter_add(w: Writer, step: Step) -> str:
     return w.node("Transpose", [made], perm=back) if axis else made
 
 
+@writes("scatter_rows")
+def scatter_rows(w: Writer, step: Step) -> str:
+    """Rows at places, which updates replace, or are added to."""
+    x, places, updates = (w.name(one) for one in step.inputs)
+    indices = w.node("Unsqueeze", [places, w.constant([-1], "int64")])
+    how = {"reduction": "add"} if step.attrs["adds"] else {}
+    return w.node("ScatterND", [x, indices, updates], **how)
+
+
 @writes("gather_elements")
 def gather_elements(w: Writer, step: Step) -> str:
     """Elements at indices of each row."""

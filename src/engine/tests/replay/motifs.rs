@@ -274,7 +274,15 @@ fn ordered(s: &mut Sketch) -> Option<()> {
     let (places, size) = (values + 1, s.shape(y)[axis]);
     s.op(json!({"op": "gather_elements", "axis": axis}), &[x, places])?;
     let add = json!({"op": "gather_elements_grad", "axis": axis, "size": size});
-    s.op(add, &[values, places]).map(drop)
+    s.op(add, &[values, places])?;
+    scattered(s, x)
+}
+
+fn scattered(s: &mut Sketch, x: usize) -> Option<()> {
+    let (indices, updates) = (s.places(&[2])?, s.numbers(&[2, 4])?);
+    let places = s.op(json!({"op": "places", "of": "scatter_nd", "size": 3}), &[indices])?;
+    let write = json!({"op": "scatter_rows", "adds": s.is()});
+    s.op(write, &[x, places, updates]).map(drop)
 }
 
 fn softmax(s: &mut Sketch) -> Option<()> {

@@ -1,15 +1,114 @@
-//! Slices written at positions that a tensor holds.
+//! Rows written at places, and slices at positions, that a tensor holds.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::mover;
+use crate::device::team;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::simd::number::Number;
 use crate::kernels::cpu::strided::loops::Loop;
-use crate::kernels::{Io, Kernel, Width};
+use crate::kernels::cpu::strided::walk::{Walk, dims};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::scatter::ScatterRows;
 use crate::ops::tensor_scatter::TensorScatter;
-use crate::ops::{Family, Meta};
+use crate::ops::{Family, Meta, only_stored};
 use crate::shape::{Shape, Strides};
+
+/// The least elements of a row that are worth a thread.
+const GRAIN: usize = 256;
+
+/// Prepares (x, places, updates) -> y.
+///
+/// # Errors
+/// [`Error::DType`] for types that are not added.
+pub fn scatter_rows(op: &ScatterRows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let rows = Rows::new(op.name(), io, width);
+    if op.adds {
+        return Ok(crate::dispatch!(wide io[0].dtype,
+            T => rows.kernel(|to: &mut T, from: T| *to = to.plus(from)),
+            else => return Err(only_stored(op.name(), io[0].dtype))));
+    }
+    Ok(by_size!(io[0].dtype.size(), T => rows.kernel(|to: &mut T, from: T| *to = from)))
+}
+
+struct Rows {
+    name: &'static str,
+    /// Copies x.
+    copy: Loop<2>,
+    /// Where the places are, the rows of the updates, and the elements of each row.
+    places: Walk<1>,
+    updates: Walk<1>,
+    elements: Walk<1>,
+    /// The number of rows of x.
+    count: usize,
+    width: usize,
+}
+
+impl Rows {
+    fn new(name: &'static str, io: &[&Meta], width: Width) -> Rows {
+        let of_updates = dims([io[2]]);
+        let [places, updates, elements] = [&dims([io[1]])[..], &of_updates[..1], &of_updates[1..]]
+            .map(|dims| Walk::new(dims.iter().copied()));
+        let copy = mover(io[0], io[3], width);
+        Rows { name, copy, places, updates, elements, count: io[0].shape[0], width: width.0 }
+    }
+
+    /// Joins each element of an update with what is at its place.
+    fn kernel<T: Copy + 'static>(
+        self,
+        join: impl Fn(&mut T, T) + Send + Sync + 'static,
+    ) -> Arc<dyn Kernel> {
+        kernel(0, move |io| {
+            self.check(io)?;
+            let at = [io.input::<u8>(0).cast_mut(), io.output::<u8>(0)];
+            // SAFETY: x and y are what the copy was prepared for.
+            unsafe { self.copy.run_at(at)? };
+            team::ranges(self.elements.elements(), GRAIN, self.width, &|columns, _| {
+                self.write(io, columns, &join);
+            })
+        })
+    }
+
+    /// The places, in order.
+    fn places(&self, io: &Io) -> impl Iterator<Item = i64> {
+        let from = io.input::<i64>(1);
+        // SAFETY: the walk is over the places.
+        self.places.offsets(0..self.places.elements()).map(move |[at]| unsafe { *from.offset(at) })
+    }
+
+    fn check(&self, io: &Io) -> Result<()> {
+        let (op, size) = (self.name.into(), self.count);
+        match self.places(io).find(|&place| place as u64 >= size as u64) {
+            None => Ok(()),
+            Some(index) => Err(Error::Index { op, index, size }),
+        }
+    }
+
+    /// Joins some columns of all updates, in their order.
+    fn write<T: Copy>(&self, io: &Io, columns: Range<usize>, join: &impl Fn(&mut T, T)) {
+        let (length, step) = (self.elements.elements(), self.elements.inner().strides[0]);
+        let rows = self.updates.offsets(0..self.updates.elements());
+        for (place, [row]) in self.places(io).zip(rows) {
+            let mut column = columns.start;
+            for ([at], n) in self.elements.runs(columns.clone()) {
+                for k in 0..n {
+                    // SAFETY: the places were checked, the walks are over the updates, and these
+                    // columns belong to one thread.
+                    unsafe {
+                        let from = io.input::<T>(2).offset(row + at + k as isize * step);
+                        join(
+                            &mut *io.output::<T>(0).add(place as usize * length + column + k),
+                            *from,
+                        );
+                    }
+                }
+                column += n;
+            }
+        }
+    }
+}
 
 /// Prepares (past, update, start) -> past.
 ///

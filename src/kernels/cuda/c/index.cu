@@ -65,6 +65,21 @@ void gather_elements_grad(const S *dy, const int64 *places, T *sums, const All &
     }
 }
 
+// y[places[j], k] = updates[j, k], or added: one thread has all of its k, in order of j.
+template <bool ADDS, class S, class Each, class All>
+void scatter_rows(const int64 *places, const S *updates, S *y, const Each &each, const All &all,
+    int64 count, int64 length) {
+    int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; k < length; k += (int64)gridDim.x * blockDim.x) {
+        for (int64 j = 0; j < count; j++) {
+            S *to = y + places[each.at(j)] * length + k;
+            S from = updates[all.at(j * length + k)];
+            if constexpr (ADDS) store(*to, plus(load(*to), load(from)));
+            else *to = from;
+        }
+    }
+}
+
 // Slices written along an axis, from positions on that a tensor holds; each has `inner` elements.
 template <class S, class Each>
 void tensor_scatter(const S *update, const int64 *start, S *past, const Each &each, int64 count,
