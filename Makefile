@@ -203,8 +203,7 @@ format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Not in the folder of `build`, so that neither waits for the other.
-BUILD_WHEEL := maturin build --release --compression-level 9 --out dist --target-dir target/library
+BUILD_WHEEL := maturin build --release --compression-level 9 --out dist
 wheel: $(VENV)/.ready
 	$(BIN)/$(BUILD_WHEEL)
 	$(BIN)/python benches/python/wheel_size.py dist

@@ -72,8 +72,8 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
     if isinstance(value, Handle):
         return value
     if dtype is not None and type(value) in (float, int):  # such as masks are filled with
-        sign = 0.0 if value else math.copysign(1, value)
-        return _stored(_number(value, sign, dtype), dtype, located(dev))
+        sign, want = 0.0 if value else math.copysign(1, value), _core.dtype(dtype)
+        return _stored(_number(value, sign, want), want, located(dev))
     return from_numpy(as_array(value, "as_tensor"), dev, dtype)
 
 

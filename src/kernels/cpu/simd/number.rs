@@ -45,7 +45,7 @@ values!(
     f32: Every, Narrow;
     f64: Least, Narrow;
     i32: Least, Least;
-    i64: Least, Narrow;
+    i64: Least, Least;
     i8: Least, Least;
     u8: Least, Least;
 );
