@@ -325,7 +325,7 @@ def _explained(
 ) -> Exception:
     text = str(error)
     says_it = isinstance(error, _OWN) or (_is_plain(error) and re.search(rf"\b{op}\b", text))
-    if says_it and type(error) is not TypeError:
+    if says_it and not _REFUSED.search(text):
         return error
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments

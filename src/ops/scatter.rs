@@ -44,6 +44,10 @@ impl Family for ScatterRows {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[2..], 1)
     }
+
+    fn computes(&self) -> bool {
+        self.adds
+    }
 }
 
 /// Whether elements are added in their own type.
