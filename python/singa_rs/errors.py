@@ -195,7 +195,7 @@ def hinted(function: Callable[_P, _R], advice: str = "") -> Callable[_P, _R]:
             hint = (_wanted(str(error), function, kwargs) or advice) if is_refusal else ""
             if not hint:
                 raise
-            raise TypeError(f"{error}; want {hint}").with_traceback(None) from None
+            raise TypeError(f"{error}; want {hint}") from None
 
     return call
 
@@ -212,7 +212,8 @@ def _wanted(text: str, function: Callable[..., Any], given: Collection[str]) -> 
     ]
     found = _REFUSED.search(text)
     if found is None:
-        return next(filter(None, map(elsewhere.of_keyword, set(given) - set(named))), "")
+        unknown = (elsewhere.of_keyword(one) for one in given if one not in named)
+        return next(filter(None, unknown), "")
     if found[1].startswith("multiple"):
         return elsewhere.of_place(found[2])
     return elsewhere.of_keyword(found[2]) or ", ".join(one for one in named if one != "self")
@@ -330,7 +331,7 @@ def _explained(
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError as wrong:
-        hint = _wanted(text if _REFUSED.search(text) else str(wrong), function, kwargs)
+        hint = _wanted(f"{text}; {wrong}", function, kwargs)
         return TypeError(f"{op}: {wrong}" + (f"; want {hint}" if hint else ""))
     if says_it:
         return error

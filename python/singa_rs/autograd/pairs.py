@@ -37,7 +37,8 @@ def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
         if not isinstance(x, Tensor):
             array = as_array(x, op)
             plain = kinds and (array.ndim == 0 or array.dtype.kind == "f")
-            x = as_tensor(x, device_of(xs), kinds[0]) if plain else x
+            given = array if array.ndim else x
+            x = as_tensor(given, device_of(xs), kinds[0]) if plain else x
         made.append(x)
     found = promoted(made)
     shapes = {x.shape for x in found if x.rank}

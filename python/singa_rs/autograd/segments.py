@@ -58,9 +58,10 @@ class Scattered(Rule):
         taken = ops.op("gather", axis=0)(dy, places) if wanted[1] else None
         if self.adds:
             return dy, taken
-        shape = (places.numel, *dy.shape[1:])
-        none = ops.op("fill", device=dy.device, value=0, shape=shape, dtype=dy.dtype.name)()
-        rest = ops.op("scatter_rows", adds=False)(dy, places, none) if wanted[0] else None
+        rest = None
+        if wanted[0]:
+            none = ops.full((places.numel, *dy.shape[1:]), 0, dy)
+            rest = ops.op("scatter_rows", adds=False)(dy, places, none)
         if taken is not None:
             stands = _column(_stands(places, dy.shape[0]), dy.rank)
             taken = ops.where(stands, taken, ops.full((), 0, dy))

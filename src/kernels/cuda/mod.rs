@@ -90,12 +90,12 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
         Kind::RmsNormGrad(op) => row_norm::rms_norm_grad(op, io),
         Kind::RunningAverage(op) => norm::running_average(op, io),
         Kind::Scan(op) => order::scan(op, io)?,
+        Kind::ScatterRows(op) => index::scatter_rows(op, io)?,
         Kind::Softmax(op) => rows::softmax(op, io)?,
         Kind::SoftmaxCrossEntropy(op) => rows::loss(op, io)?,
         Kind::SoftmaxCrossEntropyGrad(op) => rows::loss_grad(op, io)?,
         Kind::SoftmaxGrad(op) => rows::softmax_grad(op, io)?,
         Kind::Sort(op) => order::sort(op, io)?,
-        Kind::ScatterRows(op) => index::scatter_rows(op, io)?,
         Kind::TensorScatter(op) => index::tensor_scatter(op, io)?,
         Kind::Update(op) => optim::program(op, io),
         // Factorisations have results that may not exist, which only the host can tell.

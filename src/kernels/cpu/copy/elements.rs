@@ -84,6 +84,25 @@ fn narrow<T: Float>(io: &Io, count: usize, width: usize) -> Result<()> {
     })
 }
 
+/// Checks that all places, which input 1 holds, are within an axis.
+///
+/// # Errors
+/// [`Error::Index`].
+pub fn check_places(name: &'static str, places: &Walk<1>, size: usize, io: &Io) -> Result<()> {
+    let (from, step) = (io.input::<i64>(1), places.inner().strides[0]);
+    for ([at], n) in places.runs(0..places.elements()) {
+        let all = (0..n as isize).map(|i| {
+            // SAFETY: the run is within the places.
+            unsafe { *from.offset(at + i * step) }
+        });
+        // A negative one is greater than any extent.
+        let most = all.fold(0, |most, place| most.max(place as u64));
+        let refusal = || Error::Index { op: name.into(), index: most as i64, size };
+        crate::ensure!(n == 0 || most < size as u64, refusal());
+    }
+    Ok(())
+}
+
 /// The rows along the axis of a result or its gradient, of the places, and of what these are in.
 struct Lines {
     name: &'static str,
@@ -110,23 +129,8 @@ impl Lines {
         }
     }
 
-    /// Checks that all places are within the axis.
     fn check(&self, io: &Io) -> Result<()> {
-        let (places, step) = (io.input::<i64>(1), self.places.inner().strides[0]);
-        for ([at], n) in self.places.runs(0..self.places.elements()) {
-            let all = (0..n as isize).map(|i| {
-                // SAFETY: the run is within the places.
-                unsafe { *places.offset(at + i * step) }
-            });
-            // A negative one is greater than any extent.
-            let most = all.fold(0, |most, place| most.max(place as u64));
-            crate::ensure!(n == 0 || most < self.size as u64, self.out_of_range(most as i64));
-        }
-        Ok(())
-    }
-
-    fn out_of_range(&self, index: i64) -> Error {
-        Error::Index { op: self.name.into(), index, size: self.size }
+        check_places(self.name, &self.places, self.size, io)
     }
 
     /// Passes the offsets of each element and of its counterpart at its place, in the order of the

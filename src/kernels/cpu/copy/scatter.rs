@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::elements::check_places;
 use super::mover;
 use crate::device::team;
 use crate::error::{Error, Result};
@@ -61,7 +62,7 @@ impl Rows {
         join: impl Fn(&mut T, T) + Send + Sync + 'static,
     ) -> Arc<dyn Kernel> {
         kernel(0, move |io| {
-            self.check(io)?;
+            check_places(self.name, &self.places, self.count, io)?;
             let at = [io.input::<u8>(0).cast_mut(), io.output::<u8>(0)];
             // SAFETY: x and y are what the copy was prepared for.
             unsafe { self.copy.run_at(at)? };
@@ -76,14 +77,6 @@ impl Rows {
         let from = io.input::<i64>(1);
         // SAFETY: the walk is over the places.
         self.places.offsets(0..self.places.elements()).map(move |[at]| unsafe { *from.offset(at) })
-    }
-
-    fn check(&self, io: &Io) -> Result<()> {
-        let (op, size) = (self.name.into(), self.count);
-        match self.places(io).find(|&place| place as u64 >= size as u64) {
-            None => Ok(()),
-            Some(index) => Err(Error::Index { op, index, size }),
-        }
     }
 
     /// Joins some columns of all updates, in their order.
