@@ -71,8 +71,24 @@ def complete(member, entry, read):
         method = member.members.get(name)
         if method is not None and not method.is_alias:
             describe(method, doc, read)
-    if entry["example"] and indented(entry["example"]) not in member.docstring.value:
-        member.docstring.value += f"\n\nExamples:\n{indented(entry['example'])}"
+    shown = "\n".join(filter(None, [entry["example"], *show_inside(member, entry["examples"])]))
+    show(member, shown)
+
+
+def show_inside(member, examples):
+    """Gives a class's own methods their examples; returns those of the others."""
+    for name, text in examples.items():
+        method = member.members.get(name)
+        if method is None or method.is_alias or not method.docstring:
+            yield text
+        else:
+            show(method, text)
+
+
+def show(member, example):
+    """Adds an example to a docstring, once."""
+    if example and indented(example) not in member.docstring.value:
+        member.docstring.value += f"\n\nExamples:\n{indented(example)}"
 
 
 def describe(member, doc, read):

@@ -2,8 +2,8 @@
 
     python tests/python/doc_examples.py
 
-A file begins with what all of its examples import. Then each name of the module stands on a line
-of its own, with its example below it.
+A file begins with what all of its examples import. Then each name of the module, or of a method
+with its class, stands on a line of its own, with its example below it.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ PARSER = doctest.DocTestParser()
 
 def parts(text):
     """What all examples of a file begin with, and each example by its name."""
-    first, *rest = re.split(r"\n\n(\w+)\n(?=>>> )", text.rstrip("\n"))
+    first, *rest = re.split(r"\n\n(\w[\w.]*)\n(?=>>> )", text.rstrip("\n"))
     bodies = [f"{body}\n" for body in rest[1::2]]
     return f"{first}\n", dict(zip(rest[::2], bodies, strict=True))
 

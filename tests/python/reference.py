@@ -47,12 +47,21 @@ def methods(cls):
     return found
 
 
-def entry(value, example):
-    """What the reference says of a name, beside its signature."""
+def entry(name, value, examples):
+    """What the reference says of a name, beside its signature. Examples of methods that a class
+    inherits are found under the class."""
     is_class = inspect.isclass(value)
     is_documented = is_class or inspect.isroutine(value)
-    doc = (inspect.getdoc(value) or "") if is_documented else ""
-    return {"doc": doc, "example": example, "methods": methods(value) if is_class else {}}
+    return {
+        "doc": (inspect.getdoc(value) or "") if is_documented else "",
+        "example": examples.get(name, ""),
+        "methods": methods(value) if is_class else {},
+        "examples": {
+            one.partition(".")[2]: text
+            for one, text in examples.items()
+            if one.startswith(f"{name}.")
+        },
+    }
 
 
 def page(name):
@@ -61,9 +70,7 @@ def page(name):
     first, examples = doc_examples.parts(text)
     shown = {one: getattr(module, one) for one in sorted(module.__all__)}
     names = {
-        one: entry(value, examples.get(one, ""))
-        for one, value in shown.items()
-        if is_shown(one, value)
+        one: entry(one, value, examples) for one, value in shown.items() if is_shown(one, value)
     }
     return {"doc": inspect.getdoc(module), "first": first.strip(), "names": names}
 
