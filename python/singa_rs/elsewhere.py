@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -36,9 +36,13 @@ _CALLED = {
     "grad": "autograd.gradients",
     "load": "Module.load(path)",
     "lr_scheduler": "singa_rs.opt",
+    "accuracy_score": "metric.accuracy(outputs, targets)",
+    "f1_score": "metric.f1(outputs, targets)",
     "nn": "singa_rs.layer",
     "optim": "singa_rs.opt",
+    "roc_auc_score": "metric.roc_auc(outputs, targets)",
     "save": "Module.save(path)",
+    "set_num_threads": "device.get_default_device().set_num_threads(threads)",
     "utils": "singa_rs.data",
 }
 #: The same for attributes.
@@ -70,22 +74,57 @@ _OF_MODULES = {
     "optimizer": "model.optimizer = opt.SGD(lr=...), or another one",
     "predict": "eval(), then a call",
 }
+_OF_METRICS = {
+    **dict.fromkeys(("reset_state", "reset_states"), "reset()"),
+    "result": "compute()",
+    "update_state": "update(outputs, targets)",
+}
 #: Keywords of other libraries, where a list of ours would not help.
 _KEYWORDS = {
     **dict.fromkeys(("in_channels", "out_channels", "kernel_size"), "Conv2d(in, out, kernel)"),
+    **dict.fromkeys(("sampler", "batch_sampler"), "data.Subset(dataset, indices), or shuffle=True"),
+    "amsgrad": "opt.AMSGrad",
+    "inplace": "nothing, as recorded steps write in place where that is safe",
     "loss": "a loss that train_one_batch(self, x, y) computes",
     "metrics": "fit(..., metrics=)",
     "optimizer": "model.optimizer = optimizer",
+    "pin_memory": "nothing, or device= for batches that are on it",
     "requires_grad": "t.requires_grad = True",
+    "worker_init_fn": "data.rng() in the dataset, which is seeded for each batch",
+}
+#: The same for `fit`.
+_OF_FIT = {
+    **dict.fromkeys(("x", "y"), "x and y in one argument: fit((x, y), epochs)"),
+    "class_weight": "CrossEntropyLoss(weight=) in train_one_batch",
+    "initial_epoch": "callbacks=Checkpoint(folder), which goes on where a run ended",
+    "sample_weight": "weights as a third array, and train_one_batch(self, x, y, weight)",
+    "steps_per_epoch": "a loader of that many batches",
     "validation_data": "validation=",
+    "validation_split": "validation=, as from data.random_split",
     "verbose": "progress=",
+}
+#: Keywords that are called otherwise here.
+_RENAMED = {
+    **dict.fromkeys(("learning_rate", "init_lr"), ("lr",)),
+    **dict.fromkeys(("T_max", "total_iters"), ("decay_steps",)),
+    "betas": ("beta_1", "beta_2"),
+    "clipnorm": ("clip_norm",),
+    "clipvalue": ("clip_value",),
+    "collate_fn": ("collate",),
+    "eps": ("epsilon",),
+    "eta_min": ("final_value",),
+    "groups": ("group",),
 }
 #: Arguments that are given in the place of which other libraries have something else.
 _PLACES = {
     "epochs": "x and y in one argument: fit((x, y), epochs)",
     "lr": "params= by name; all parameters are updated by default",
 }
-_OF_OPTIMIZERS = {**_STATES, "param_groups": "lr, or group(params, lr=number)"}
+_OF_OPTIMIZERS = {
+    **_STATES,
+    "learning_rate": "lr",
+    "param_groups": "lr, or group(params, lr=number)",
+}
 
 
 def absent(module: str) -> Callable[[str], Any]:
@@ -117,9 +156,19 @@ def of_optimizer(name: str) -> str:
     return _hint(_OF_OPTIMIZERS.get(name))
 
 
-def of_keyword(name: str) -> str:
-    """What is wanted in the place of a keyword; "" if nothing is known of it."""
-    return _KEYWORDS.get(name, "")
+def of_metric(name: str) -> str:
+    """The same for metrics."""
+    return _hint(_OF_METRICS.get(name))
+
+
+def of_keyword(name: str, known: Collection[str]) -> str:
+    """What is wanted in the place of a keyword, by a function with these parameters; "" if nothing
+    is known of it."""
+    own = _RENAMED.get(name, ())
+    if own and {*own} <= {*known}:
+        return ", ".join(f"{one}=" for one in own)
+    of_fit = _OF_FIT.get(name) if "loader" in known else None
+    return of_fit or _KEYWORDS.get(name, "")
 
 
 def of_place(name: str) -> str:

@@ -13,14 +13,13 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection
-from functools import wraps
+from functools import lru_cache, wraps
 from numbers import Integral, Real
 from types import CodeType, TracebackType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
-from . import elsewhere
 from ._core import (
     CheckpointError,
     DeviceError,
@@ -32,6 +31,7 @@ from ._core import (
     OutOfMemoryError,
     ShapeError,
 )
+from .refusals import MISCALLED, REFUSED, is_of_package, wanted
 from .shown import is_tensor, shown
 
 __all__ = [
@@ -50,9 +50,6 @@ __all__ = [
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 #: What Python and NumPy raise for wrong arguments, excluding warnings turned into errors.
 FOREIGN = (
@@ -174,49 +171,28 @@ def _strict(function: Callable[..., Any]) -> dict[int | str, inspect.Parameter]:
     return found
 
 
+def check_flags(op: str, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Refuses an argument for a flag or a name of a function of this package that is neither.
+
+    Raises:
+        TypeError: naming it.
+    """
+    strict = _strict_of(function)
+    for at, value in (*enumerate(args), *kwargs.items()):
+        if at in strict:
+            _check_strict(op, strict[at], value)
+
+
+@lru_cache(maxsize=256)
+def _strict_of(function: Callable[..., Any]) -> dict[int | str, inspect.Parameter]:
+    return _strict(function) if is_of_package(function) else {}
+
+
 def _check_strict(op: str, one: inspect.Parameter, value: Any) -> None:
     is_flag = one.annotation == "bool"
     if not isinstance(value, (np.bool_, Integral) if is_flag else (str, type(None))):
         want = "a bool" if is_flag else "a str or None"
         raise TypeError(f"{op}: {one.name}: got {shown(value)}, want {want}")
-
-
-def hinted(function: Callable[_P, _R], advice: str = "") -> Callable[_P, _R]:
-    """The same function, whose refusal of a call's arguments also says what it takes instead, or
-    gives this advice."""
-
-    @wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return function(*args, **kwargs)
-        except TypeError as error:
-            place = error.__traceback__
-            is_refusal = place is not None and place.tb_next is None  # not from inside
-            hint = (_wanted(str(error), function, kwargs) or advice) if is_refusal else ""
-            if not hint:
-                raise
-            raise TypeError(f"{error}; want {hint}") from None
-
-    return call
-
-
-#: What Python says of keywords that it refuses.
-_REFUSED = re.compile(r"(unexpected keyword|multiple values for) argument '(\w+)'")
-
-
-def _wanted(text: str, function: Callable[..., Any], given: Collection[str]) -> str:
-    """What is wanted in the place of a keyword that a function refused; "" if it refused none."""
-    parameters = inspect.signature(function).parameters.values()
-    named = [
-        one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-    ]
-    found = _REFUSED.search(text)
-    if found is None:
-        unknown = (elsewhere.of_keyword(one) for one in given if one not in named)
-        return next(filter(None, unknown), "")
-    if found[1].startswith("multiple"):
-        return elsewhere.of_place(found[2])
-    return elsewhere.of_keyword(found[2]) or ", ".join(one for one in named if one != "self")
 
 
 def called(function: Any, name: str, doc: str | None, home: str | None = None) -> Any:
@@ -326,12 +302,15 @@ def _explained(
 ) -> Exception:
     text = str(error)
     says_it = isinstance(error, _OWN) or (_is_plain(error) and re.search(rf"\b{op}\b", text))
-    if says_it and not _REFUSED.search(text):
+    is_refused = REFUSED.search(text) or MISCALLED.search(text)
+    if says_it and not is_refused:
         return error
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError as wrong:
-        hint = _wanted(f"{text}; {wrong}", function, kwargs)
+        hint = wanted(text if is_refused else str(wrong), function, kwargs)
+        if function.__name__ == "__init__" and any(map(_is_array, args[1:])):
+            hint = f"{op}(...), which is then called with tensors"
         return TypeError(f"{op}: {wrong}" + (f"; want {hint}" if hint else ""))
     if says_it:
         return error
@@ -343,6 +322,10 @@ def _explained(
     kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
     got = ", ".join(map(shown, given.values()))
     return kind(f"{op}: got {got}: {text}")
+
+
+def _is_array(value: Any) -> bool:
+    return is_tensor(value) or isinstance(value, np.ndarray)
 
 
 def _is_plain(error: Exception) -> bool:

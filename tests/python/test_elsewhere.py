@@ -35,7 +35,9 @@ WANT = {
     (loss, "MSELoss"): "layer.MSELoss",
     (loss, "CrossEntropyLoss"): "layer.CrossEntropyLoss",
     (data, "Dataset"): "data.DataLoader",
-    (metric, "accuracy_score"): None,
+    (metric, "accuracy_score"): "metric.accuracy(outputs, targets)",
+    (metric, "roc_auc_score"): "metric.roc_auc(outputs, targets)",
+    (singa_rs, "set_num_threads"): "device.get_default_device().set_num_threads(threads)",
     (metric, "AccuracyMetric"): None,
     (initializer, "xavier_uniform_"): "initializer.glorot_uniform",
     (device, "cuda"): "device.create_cuda_gpu()",
@@ -76,7 +78,11 @@ OF_OBJECTS = {
     ("SGD", "param_groups"): "lr",
     ("SGD", "load_state_dict"): "set_states",
     ("SGD", "zero_grad"): "nothing",
+    ("SGD", "learning_rate"): "lr",
     ("SGD", "nothing"): None,
+    ("Accuracy", "update_state"): "update",
+    ("Accuracy", "result"): "compute",
+    ("Accuracy", "nothing"): None,
 }
 
 
@@ -87,6 +93,7 @@ def test_objects_say_it_too(kind, name):
         "Linear": layer.Linear(2),
         "Module": singa_rs.module.Module(),
         "SGD": opt.SGD(0.1),
+        "Accuracy": metric.Accuracy(),
     }[kind]
     if kind == "Linear":
         made(np.zeros((1, 2), np.float32))
@@ -148,7 +155,16 @@ ARGUMENTS = {
         in_channels=3, out_channels=8, kernel_size=3
     ),
     "input_dim, output_dim": lambda: layer.Embedding(num_embeddings=5, embedding_dim=2),
-    "collate, device": lambda: data.DataLoader((X, Y), collate_fn=list),
+    "collate=": lambda: data.DataLoader((X, Y), collate_fn=list),
+    r"data.Subset\(dataset, indices\)": lambda: data.DataLoader((X, Y), sampler=[0]),
+    "group=": lambda: layer.Conv2d(4, 8, 3, groups=2),
+    "epsilon=": lambda: opt.Adam(0.1, eps=1e-6),
+    "beta_1=, beta_2=": lambda: opt.Adam(0.1, betas=(0.9, 0.99)),
+    "decay_steps=": lambda: opt.CosineDecay(0.1, T_max=5),
+    "k": lambda: metric.TopKAccuracy(top=3),
+    r"ReLU\(\.\.\.\), which is then called": lambda: layer.ReLU(tensor.Tensor((2,))),
+    "weights as a third array": lambda: Net().fit((X, Y), sample_weight=Y),
+    r"tensor\.Placeholder\(\(4, 3\)\)": lambda: Net().compile([(4, 3)]),
     "t.requires_grad = True": lambda: tensor.randn((2,), requires_grad=True),
     r"these, as a call in training is a step, or eval\(\)": lambda: Net()(X),
 }
@@ -173,3 +189,53 @@ def test_errors_from_inside_a_call_are_as_they_are():
 def test_a_model_without_an_optimizer_says_how_to_give_it_one():
     with pytest.raises(AttributeError, match=r"'optimizer'; want model\.optimizer = opt\.SGD"):
         Net()(X, Y)
+
+
+def test_an_optimizer_has_no_learning_rate_beside_lr():
+    sgd = opt.SGD(0.1)
+    with pytest.raises(AttributeError, match="'learning_rate'; want lr"):
+        sgd.learning_rate = 0.5
+
+
+def test_fixed_attributes_of_a_loader_are_not_changed():
+    loader = data.DataLoader((X, Y), 2)
+    with pytest.raises(AttributeError, match="DataLoader: batch_size cannot be changed"):
+        loader.batch_size = 4
+    assert [len(x) for x, _ in loader] == [2, 2]
+
+
+def test_numbers_in_lists_are_not_taken_for_batches():
+    for given in ((X.tolist(), Y.tolist()), [[1.0, 2.0], [3.0, 4.0]], [1, 2, 3]):
+        with pytest.raises(TypeError, match="got numbers in a .*, want arrays in a tuple"):
+            Net().fit(given, 1, progress=False)
+        with pytest.raises(TypeError, match="got numbers in a .*, want arrays in a tuple"):
+            Net().fit((X, Y), 1, validation=given, progress=False)
+
+
+@pytest.mark.parametrize("wrong", ["no", "False", None, 0.0, [], np.zeros(2)])
+def test_flags_are_bools(wrong):
+    with pytest.raises(TypeError, match="training: got .*, want a bool"):
+        autograd.training = wrong
+    with pytest.raises(TypeError, match="stores_grad: got .*, want a bool"):
+        tensor.zeros((2,)).stores_grad = wrong
+    with pytest.raises(TypeError, match="requires_grad: got .*, want a bool"):
+        tensor.Tensor((2,), requires_grad=wrong)
+    with pytest.raises(TypeError, match="Linear: bias: got .*, want a bool"):
+        layer.Linear(2, bias=wrong)
+    with pytest.raises(TypeError, match="is_train: got .*, want a bool"):
+        Net().compile([X], is_train=wrong)
+
+
+def test_a_model_moves_to_a_device_by_its_name():
+    net = Net()
+    net.compile([X])
+    net.to_device("cpu")
+    assert net.device is net.linear.W.device
+    with pytest.raises(TypeError, match="to_device: got 3"):
+        net.to_device(3)
+
+
+def test_a_format_is_of_one_element():
+    assert f"{tensor.ones((1, 1)):.2f}" == "1.00"
+    with pytest.raises(ValueError, match=r"format: got shape \(2,\) for '.2f', want one element"):
+        f"{tensor.ones((2,)):.2f}"

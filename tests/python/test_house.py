@@ -157,6 +157,7 @@ BESIDE = {
     "compat.snapshot": "module",
     "compat.tensor_proto": "module",
     "compat.singa_wrap": "dist",
+    "refusals": "_core",
     "shown": "_core",
     "singa_wrap": "dist",
     "data": "tensor",

@@ -1,6 +1,8 @@
 """Groups, clipping, accumulation and averages: values, and in recorded steps."""
 
 import math
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -283,3 +285,41 @@ BAD = [
 def test_refused(error, says, make):
     with pytest.raises(error, match=says):
         make()
+
+
+def gradients_left():
+    """A parameter, with the gradient that PyTorch's optimizers would read."""
+    w = Tensor(data=np.ones(3, np.float32), requires_grad=True, stores_grad=True)
+    autograd.training = True
+    autograd.mean(w * w).backward()
+    autograd.training = False
+    return w
+
+
+def warned(act):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("make", [opt.SGD, opt.Adam, opt.RMSProp], ids=lambda make: make.__name__)
+def test_a_step_after_backward_alone_says_that_nothing_is_updated(make, monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    optimizer = make(lr=0.1)
+    w = gradients_left()
+    assert re.match(
+        rf"{make.__name__}\.step: no parameter is updated.*want", warned(optimizer.step)[0]
+    )
+    gradients_left()
+    assert not warned(optimizer.step)  # said once
+    np.testing.assert_array_equal(w.numpy(), np.ones(3, np.float32))
+
+
+def test_a_step_after_an_update_says_nothing(monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    optimizer = opt.SGD(lr=0.1)
+    w = gradients_left()
+    optimizer.apply("w", w, w.grad)
+    assert not warned(optimizer.step)
+    assert not warned(optimizer.step)

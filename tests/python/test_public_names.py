@@ -95,7 +95,7 @@ def test_what_a_module_defines_is_public_or_private_by_its_name(name):
     ]
     inside = {
         "tensor": {"as_shape", "as_array"},
-        "errors": {"named", "called", "hinted", "reraise"},
+        "errors": {"named", "called", "check_flags", "reraise"},
     }
     inside["errors"] |= {"name_functions", "name_methods", "is_own", "place", "shortened"}
     assert set(made) - set(home(name).__all__) <= inside.get(name, set())

@@ -163,6 +163,7 @@ def leave_gradients(y: Tensor, dy: Any = None) -> None:
             tensor.grad = grad
         else:
             ops.add.into([tensor.grad, grad], [tensor.grad])
+    mode.has_left_gradients = True
 
 
 def _seed(y: Tensor, dy: Any) -> Tensor:

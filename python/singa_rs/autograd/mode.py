@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from .. import _core
+from ..tensor.numbers import flag
 
 
 class _Mode(threading.local):
@@ -22,6 +23,8 @@ class _Mode(threading.local):
     #: Whether operations are noted for backward, the only attribute that functions check: False
     #: (not `training`, or paused), True, or the `nodes` of the step that is being recorded.
     tape: Nodes | bool = False
+    #: Whether `Tensor.backward` has left gradients that no update followed.
+    has_left_gradients = False
 
 
 class Nodes:
@@ -88,7 +91,7 @@ def set_nodes(nodes: Nodes | None) -> None:
 
 def set_training(value: bool) -> None:
     """Sets `training` for this thread's scope, or for every thread outside of scopes."""
-    value = bool(value)
+    value = flag(value, "training")
     if "training" in mode.__dict__:
         mode.training = value
     elif _Mode.training is not value:

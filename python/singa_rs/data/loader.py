@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..device import Device
-from ..errors import hinted
+from ..refusals import hinted
 from ..shown import described
 from .collating import staged
 from .draws import default_seed, order, whole
@@ -21,6 +21,8 @@ from .sources import Job, Stream, source_of
 
 _MOST_WORKERS = 1024
 _KINDS = ("thread", "process")
+#: What else is derived from.
+_FIXED = ("batch_size", "dataset", "seed")
 
 
 def _nothing() -> None:
@@ -120,6 +122,11 @@ class DataLoader:
         self._lasting: Workers | None = None
         self._end_lasting: Callable[[], Any] = _nothing
         self._open: weakref.WeakSet[Batches] = weakref.WeakSet()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_open" in self.__dict__:
+            raise AttributeError(f"DataLoader: {name} cannot be changed, want another DataLoader")
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         """Its settings but for the defaults, and how much there is."""

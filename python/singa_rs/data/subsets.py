@@ -33,6 +33,11 @@ class Subset(Source):
         if len(wrong):
             raise IndexError(f"Subset: got index {wrong[0]}, want indices from 0 to {count - 1}")
 
+    def __repr__(self) -> str:
+        """How many rows there are, and of what."""
+        kind = type(self.dataset).__name__
+        return f"Subset: {len(self):,} of {len(self._whole):,} rows of a {kind}"
+
     def __len__(self) -> int:
         return len(self.indices)
 

@@ -9,7 +9,7 @@ from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, overload
 
 from .. import elsewhere
-from ..errors import FOREIGN, DTypeError
+from ..errors import FOREIGN, DTypeError, check_flags
 from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
 from . import check, collect, text, tree
@@ -34,6 +34,7 @@ class _LayerType(type):
                 now.constructing[-1]._node.unnamed.append(weakref.ref(layer))
             now.constructing.append(layer)
             try:
+                check_flags(cls.__name__, cls.__init__, (layer, *args), kwargs)
                 layer.__init__(*args, **kwargs)
             except FOREIGN as error:
                 reraise(layer, cls.__init__, args, kwargs, error)

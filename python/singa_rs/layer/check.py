@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import DTypeError, ShapeError
 from ..shown import shown
 from ..tensor import Tensor
+from ..tensor.numbers import flag as flag
 from ..tensor.numbers import is_integral, is_real, real
 
 
@@ -67,14 +68,6 @@ def exponent(value: Any, argument: str) -> float:
     if not made >= 1:
         raise ValueError(f"{argument}: got {value}, want at least 1")
     return made
-
-
-def flag(value: Any, argument: str) -> bool:
-    """The truth value of an object that has one."""
-    try:
-        return bool(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{argument}: got {type(value).__name__}, want a bool") from None
 
 
 def at_most(layer: str, given: int, most: int) -> None:

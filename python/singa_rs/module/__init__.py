@@ -16,6 +16,7 @@ from ..layer.node import now
 from ..notices import once, preformatted
 from ..record import MISS, Taps
 from ..tensor import Tensor
+from ..tensor.placing import located, placed
 from .checkpoints import Checkpoints, Resumed  # noqa: F401 - public here
 from .fitting import Fitted
 from .graphs import wrap_deprecated, wrap_forward, wrap_train_one_batch
@@ -179,16 +180,18 @@ class Module(Stepped, Saved, Fitted, Tappable):
     def device(self, to: device.Device) -> None:
         self._device = _a_device("device", to)
 
-    def to_device(self, to: Device) -> None:
-        """Moves every parameter and state, in place.
+    def to_device(self, to: Device | str) -> None:
+        """Moves every parameter and state, in place, to a device or one by its name ("cpu",
+        "cuda").
 
         Raises:
             TypeError: `to` is not a device.
+            DeviceError: there is no such device.
         """
-        to = _a_device("to_device", to)
+        found = _a_device("to_device", to)
         for one in self.get_states().values():
-            one.to_device(to)
-        self._device = to
+            one.to_device(found)
+        self._device = found
 
     def _repr_html_(self) -> str:
         """The summary, in notebooks."""
@@ -201,9 +204,10 @@ class Module(Stepped, Saved, Fitted, Tappable):
 
 
 def _a_device(op: str, value: Any) -> device.Device:
-    if not isinstance(value, device.Device):
-        raise TypeError(f"{op}: got {value!r}, want a Device")
-    return value
+    if value is None:
+        raise TypeError(f"{op}: got None, want a Device, 'cpu' or 'cuda'")
+    placed(op, value)
+    return located(value)
 
 
 #: The columns of a summary.

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..tensor import Tensor
+from ..tensor.numbers import is_integral
+
 
 def is_parallel(graph_alg: Any, sequential: Any) -> bool:
     """Whether operations may run concurrently.
@@ -63,3 +68,20 @@ def finite_checks(value: Any, use_graph: bool) -> bool:
     if value and not use_graph:
         raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
     return value
+
+
+def check_inputs(inputs: Any) -> None:
+    """Checks what `forward` is given.
+
+    Raises:
+        TypeError: no tensors in a list, or shapes in their place, as Keras takes them.
+    """
+    if not isinstance(inputs, (Tensor, np.ndarray, list, tuple)):
+        kind = type(inputs).__name__
+        raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
+    for one in (inputs, *(inputs if isinstance(inputs, (list, tuple)) else ())):
+        if isinstance(one, (list, tuple)) and one and all(map(is_integral, one)):
+            raise TypeError(
+                f"compile: got a shape, {one!r:.60}, want tensors: "
+                f"compile([tensor.Placeholder({tuple(one)!r:.60})])"
+            )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import hinted
 from ..layer.base import Layer
 from ..layer.check import count, flag
 from ..metric import Running
+from ..refusals import hinted
 from .callbacks import Callback
 from .epochs import Run
 from .history import History
@@ -104,7 +104,7 @@ def named(metrics: Any) -> dict[str, Running]:
 
 
 def _callbacks(given: Any) -> list[Callback]:
-    found = [given] if isinstance(given, Callback) else list(given)
+    found = list(given) if isinstance(given, Iterable) else [given]
     for one in found:
         if not isinstance(one, Callback):
             raise TypeError(f"fit: got callback {one!r:.80}, want a module.callbacks.Callback")

@@ -12,15 +12,16 @@ import numpy as np
 
 from .. import autograd, record, tensor, viz
 from ..dist.forecast import forecast
-from ..errors import GraphError, hinted, shortened
+from ..errors import GraphError, shortened
 from ..layer.arrays import admit, holds_array
 from ..layer.base import Layer
 from ..layer.calls import with_place
 from ..layer.check import flag
 from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
+from ..refusals import hinted
 from ..tensor import Tensor
-from .arguments import comparisons, every, finite_checks, is_parallel
+from .arguments import check_inputs, comparisons, every, finite_checks, is_parallel
 from .precision import LossScale, precision_of, short_type
 from .structure import GraphOf
 
@@ -173,9 +174,7 @@ class Graphed(Layer):
         finite = finite_checks(check_finite, use_graph)
         checks = comparisons(verify)
         options = Options(every(check_every), exact, finite, parallel, budget, *checks, short)
-        if not isinstance(inputs, (Tensor, np.ndarray, list, tuple)):
-            kind = type(inputs).__name__
-            raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
+        check_inputs(inputs)
         given = (inputs,) if isinstance(inputs, (Tensor, np.ndarray)) else tuple(inputs)
         is_train, use_graph = flag(is_train, "is_train"), flag(use_graph, "use_graph")
         use_graph = use_graph and not flag(debug, "debug")

@@ -10,6 +10,7 @@ from .. import autograd
 from ..layer.arrays import admit
 from ..layer.collect import below
 from ..metric import Running
+from ..tensor.numbers import is_real
 from .history import Means, parts_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ def batches_of(op: str, given: Any, batch_size: int | None, shuffle: bool, passe
     from ..data import DataLoader  # which few programs need that only define a model
     from ..data.sources import are_arrays
 
+    if _are_rows(given):
+        kind = type(given).__name__
+        raise TypeError(f"{op}: got numbers in a {kind}, want arrays in a tuple, or a DataLoader")
     if are_arrays(given):
         size = _ROWS if batch_size is None else batch_size
         return DataLoader(given, size, shuffle=shuffle)
@@ -62,6 +66,17 @@ def batches_of(op: str, given: Any, batch_size: int | None, shuffle: bool, passe
         raise ValueError(f"{op}: got an iterator, {type(given).__name__}, for {passes} epochs; "
                          "it can be iterated only once")  # fmt: skip
     return given
+
+
+def _are_rows(given: Any) -> bool:
+    """Whether it is numbers in nested lists, whose rows would be taken for batches."""
+    return isinstance(given, (tuple, list)) and any(map(_begins_with_number, given))
+
+
+def _begins_with_number(value: Any) -> bool:
+    while isinstance(value, list) and value:
+        value = value[0]
+    return is_real(value)
 
 
 def call_with(function: Callable[..., Any], batch: Any) -> Any:

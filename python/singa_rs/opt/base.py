@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, elsewhere, tensor
-from ..errors import hinted
+from ..autograd.mode import mode
 from ..layer.check import tensors
 from ..notices import once
 from ..record import updating
+from ..refusals import hinted
 from ..tensor import Tensor
 from .clipping import clip_grad_value, clipped_norms
 from .exchange import Exchange, Pair
@@ -27,6 +28,10 @@ class _Default(float):
     """A learning rate that nobody gave."""
 
 
+_NO_UPDATE = (
+    "no parameter is updated, as optimizers read no gradients that loss.backward() has left; want "
+    "optimizer(loss) in the place of both, or optimizer.apply(name, t, t.grad) of each parameter"
+)
 #: SINGA's.
 DEFAULT_LR = _Default(0.1)
 
@@ -97,8 +102,9 @@ class Optimizer(Scheduled):
         name = type(self).__name__
         unknown = sorted(set(options) - set(Options.__annotations__))
         if unknown:
-            known = ", ".join([*arguments(type(self)), *Options.__annotations__])
-            raise TypeError(f"{name}: got an unknown argument {unknown[0]!r}, want {known}")
+            known = [*arguments(type(self)), *Options.__annotations__]
+            want = elsewhere.of_keyword(unknown[0], known) or ", ".join(known)
+            raise TypeError(f"{name}: got an unknown argument {unknown[0]!r}, want {want}")
         if lr is DEFAULT_LR:
             usual = f"PyTorch's default is {self._usual_lr}"
             once(
@@ -251,6 +257,17 @@ class Optimizer(Scheduled):
     def _written(self, param: Tensor) -> list[Tensor]:
         """What an update of a parameter writes."""
         return [param, *self._moments.made(param, self.moment_kinds)]
+
+    def step(self) -> None:
+        """Advances the step counter and the schedules, by operations. No parameter is updated:
+        PyTorch's `loss.backward(); optimizer.step()` is `optimizer(loss)`, of which the first such
+        call warns."""
+        is_own = type(self).apply.__module__.startswith(__package__)  # which notes its updates
+        if mode.has_left_gradients and is_own:
+            mode.has_left_gradients = False
+            name = type(self).__name__
+            once(("step", name), f"{name}.step: {_NO_UPDATE}")
+        super().step()
 
     def accumulate(self, loss: Tensor) -> None:
         """Backward; adds the gradients of the parameters that the optimizer owns to their sums,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import autograd, device, tensor
+from ..autograd.mode import mode
 from ..errors import ShapeError
 from ..layer.check import mapping
 from ..layer.collect import staged
@@ -76,6 +77,9 @@ class Scheduled:
                 return  # the new value is in a tensor
         elif self.__dict__.get(name, self) is value:
             return  # `+=` assigns the same object again
+        elif name == "learning_rate":  # which nothing would read
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}; want lr")
         else:
             object.__setattr__(self, name, value)
         note_change()
@@ -125,6 +129,7 @@ class Scheduled:
 
     def _fit(self, param: Tensor) -> None:
         """Makes the hyperparameters as precise as an update of this parameter, on its device."""
+        mode.has_left_gradients = False  # as the update follows
         self._follow(param)
         if self._is_double or getattr(param, "dtype", None) != tensor.float64:
             return
@@ -191,7 +196,7 @@ class Scheduled:
                 yield name, schedule, getattr(self, holder)
 
     def step(self) -> None:
-        """Advances the step counter and the schedules, by operations."""
+        """Advances the step counter and the schedules, by operations. No parameter is updated."""
         with autograd.no_grad():
             self.step_counter += 1
         for name, schedule, holder in self._schedules():

@@ -149,6 +149,8 @@ class Weights(Layer):
     """The constants of a graph that are computed with, as parameters under their names in the
     file; the running averages of batch normalisation, as states."""
 
+    _unwatched = Layer._unwatched | {"_names"}  # which stay as they are
+
     def __init__(self, graph: Body, names: Sequence[str], device: Device) -> None:
         super().__init__()
         #: Attributes by names in the file.

@@ -58,6 +58,7 @@ from .dtypes import (
     uint64,
 )
 from .numbers import as_array
+from .numbers import flag as _flag
 from .samples import (
     normal,
     rand,
@@ -194,12 +195,12 @@ class Tensor(Conversions, Writes, _core.Handle):
         except errors.FOREIGN as error:
             given = (self, shape, device, dtype, data)
             errors.reraise("Tensor", Tensor.__init__, given, {}, error)
-        if not requires_grad:
+        if requires_grad is not True and not _flag(requires_grad, "Tensor: requires_grad"):
             self.requires_grad = False
         if creator is not None:
             self._creator = creator
-        if stores_grad:
-            self.stores_grad = True
+        if stores_grad is not False:
+            self.stores_grad = stores_grad
         if name is not None:
             self._name = name
 
@@ -256,9 +257,10 @@ class Tensor(Conversions, Writes, _core.Handle):
 
     @stores_grad.setter
     def stores_grad(self, value: bool) -> None:
-        if self._stores_grad != bool(value):
+        value = _flag(value, "stores_grad")
+        if self._stores_grad != value:
             _core.note_change()
-        self._stores_grad = bool(value)
+        self._stores_grad = value
         if value and self._creator is not None:
             self._retain()
 

@@ -141,9 +141,13 @@ class Conversions:
         except _core.GraphError as error:
             return _without_value(self, error)
         text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=100)
+        if not array.size and self.rank > 1:  # what is printed tells no shape
+            text += f", shape={self.shape}"
         return f"Tensor({text}, dtype={self.dtype.name})"
 
     def __format__(self: Tensor, spec: str) -> str:
+        if spec and self.numel != 1:
+            raise _core.ShapeError(f"format: got shape {self.shape} for {spec!r}, want one element")
         return format(self.item(), spec) if spec else repr(self)
 
     def __reduce__(self: Tensor) -> Any:

@@ -58,6 +58,17 @@ def is_integral(value: Any) -> bool:
     return isinstance(value, Integral) and is_real(value)
 
 
+def flag(value: Any, argument: str) -> bool:
+    """A bool, or an int in its place.
+
+    Raises:
+        TypeError: anything else, such as text, which would be true.
+    """
+    if not isinstance(value, (np.bool_, Integral)):
+        raise TypeError(f"{argument}: got {shown(value)}, want a bool")
+    return bool(value)
+
+
 def as_array(value: Any, op: str) -> np.ndarray:
     """`value` as an array of bools, integers or floats.
 
@@ -69,9 +80,15 @@ def as_array(value: Any, op: str) -> np.ndarray:
     if _is_masked(value):
         raise DTypeError(f"{op}: got an array with masked elements, want a value for each")
     array = _read(value, op)
+    if array.dtype == object and any(map(_is_long, array.flat)):
+        raise DTypeError(f"{op}: got {shown(value)} with an int that 64 bits do not hold")
     if array.dtype.kind not in "biuf" and not _is_extension(array.dtype):
         raise DTypeError(f"{op}: got values of {array.dtype}, want bools, integers or floats")
     return array
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**64
 
 
 def _read(value: Any, op: str) -> np.ndarray:

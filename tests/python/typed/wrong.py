@@ -86,7 +86,7 @@ net.compile()  # wrong
 layer.MaxPool2d("two")  # wrong
 layer.AvgPool1d(kernel_size=None)  # wrong
 layer.Embedding(5, 2, initializer=3)  # wrong
-net.to_device("cpu")  # wrong
+net.to_device(0)  # wrong
 net.train("yes")  # wrong
 net.fc.W = 3  # wrong
 number: int = net(t)  # wrong

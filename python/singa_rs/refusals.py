@@ -1,0 +1,73 @@
+"""What Python says of calls whose arguments do not fit a function, with what is wanted instead."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from . import elsewhere
+
+_ROOT = __name__.partition(".")[0]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def hinted(function: Callable[_P, _R], advice: str = "") -> Callable[_P, _R]:
+    """The same function, whose refusal of a call's arguments also says what it takes instead, or
+    gives this advice."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            place = error.__traceback__
+            is_refusal = place is not None and place.tb_next is None  # not from inside
+            hint = (wanted(str(error), function, kwargs) or advice) if is_refusal else ""
+            if not hint:
+                raise
+            text = _under_known_name(str(error), function, args)
+            raise TypeError(f"{text}; want {hint}") from None
+
+    return call
+
+
+def is_of_package(function: Callable[..., Any]) -> bool:
+    """Whether a function is this package's. Code that `exec` runs may have no module."""
+    return (function.__module__ or "").partition(".")[0] == _ROOT
+
+
+def _under_known_name(text: str, function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """What Python says of a call that it refuses, of the class or the method that users know; text
+    about their own functions as it is."""
+    if not is_of_package(function):
+        return text
+    is_constructor = function.__name__ == "__init__" and args
+    name = type(args[0]).__name__ if is_constructor else function.__name__
+    return text.replace(f"{function.__qualname__}()", f"{name}()", 1)
+
+
+#: What Python says of keywords that it refuses.
+REFUSED = re.compile(r"(unexpected keyword|multiple values for) argument '(\w+)'")
+#: What it says of arguments that are missing, and of too many.
+MISCALLED = re.compile(r"\(\) (missing \d+ required|takes )|missing a required|too many positional")
+
+
+def wanted(text: str, function: Callable[..., Any], given: Collection[str]) -> str:
+    """What is wanted in the place of a keyword that a function refused; "" if it refused none."""
+    parameters = inspect.signature(function).parameters.values()
+    named = [
+        one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    found = REFUSED.search(text)
+    if found is None and MISCALLED.search(text) and is_of_package(function):
+        return ", ".join(one for one in named if one != "self")
+    if found is None:
+        hints = (elsewhere.of_keyword(one, named) for one in given if one not in named)
+        return next(filter(None, hints), "")
+    if found[1].startswith("multiple"):
+        return elsewhere.of_place(found[2])
+    return elsewhere.of_keyword(found[2], named) or ", ".join(one for one in named if one != "self")
