@@ -1,12 +1,5 @@
-// CUDA C on a processor without a GPU, for tests: the threads of a block run one after the other
-// between two barriers, each on a stack of its own, and the blocks one after the other.
-
-#include <cmath>
-#include <csetjmp>
-#include <cstring>
-#include <memory>
-#include <ucontext.h>
-#include <vector>
+// CUDA C on a processor without a GPU, for tests. Every kernel is compiled behind this text, which
+// includes no other: reading the standard library's takes longer than compiling a kernel.
 
 #define __global__
 #define __device__
@@ -14,13 +7,30 @@
 #define __forceinline__ inline
 #define __restrict__ __restrict
 
-using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::ceil, std::copysign,
-    std::cos, std::cosh, std::erf, std::erfc, std::exp, std::expm1, std::fabs, std::floor, std::fma,
-    std::fmax, std::fmin, std::fmod, std::lgamma, std::log, std::log1p, std::pow, std::rint,
-    std::round, std::sin, std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
+#define NAN __builtin_nanf("")
+#define INFINITY __builtin_inff()
+#define M_PI 3.14159265358979323846
+#define M_SQRT1_2 0.70710678118654752440
+#define frexpf __builtin_frexpf
+#define ldexpf __builtin_ldexpf
+#define memcpy __builtin_memcpy
+
+#define OF_ONE(name) \
+    inline double name(double x) { return __builtin_##name(x); } \
+    inline float name(float x) { return __builtin_##name##f(x); }
+#define OF_TWO(name) \
+    inline double name(double x, double y) { return __builtin_##name(x, y); } \
+    inline float name(float x, float y) { return __builtin_##name##f(x, y); }
+OF_ONE(acos) OF_ONE(acosh) OF_ONE(asin) OF_ONE(asinh) OF_ONE(atan) OF_ONE(atanh) OF_ONE(ceil)
+OF_ONE(cos) OF_ONE(cosh) OF_ONE(erf) OF_ONE(erfc) OF_ONE(exp) OF_ONE(expm1) OF_ONE(fabs)
+OF_ONE(floor) OF_ONE(lgamma) OF_ONE(log) OF_ONE(log1p) OF_ONE(rint) OF_ONE(round) OF_ONE(sin)
+OF_ONE(sinh) OF_ONE(sqrt) OF_ONE(tan) OF_ONE(tanh) OF_ONE(trunc)
+OF_TWO(copysign) OF_TWO(fmax) OF_TWO(fmin) OF_TWO(fmod) OF_TWO(pow)
+inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 
 struct Place { unsigned x, y, z; };
-static thread_local Place threadIdx, blockIdx, blockDim, gridDim;
+extern __thread Place threadIdx, blockIdx, blockDim, gridDim;
 
 inline float __uint_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
@@ -38,27 +48,27 @@ inline float half_to_float(unsigned short bits) {
 }
 inline unsigned short float_to_half(float value) {
     unsigned short sign = __float_as_uint(value) >> 16 & 0x8000;
-    float size = std::fabs(value);
+    float size = fabs(value);
     if (value != value) return sign | 0x7e00;
     if (size >= 65520) return sign | 0x7c00;
-    if (size < 6.103515625e-5f) return sign | (unsigned short)std::rint(ldexpf(size, 24));
+    if (size < 6.103515625e-5f) return sign | (unsigned short)rint(ldexpf(size, 24));
     int exponent;
     frexpf(size, &exponent);
     // Rounding up to the next power of two carries into the exponent's bits.
     return sign | (unsigned short)((exponent + 13) * 1024 +
-        (int)std::rint(ldexpf(size, 11 - exponent)));
+        (int)rint(ldexpf(size, 11 - exponent)));
 }
 
-inline double sinpi(double x) { return std::sin(M_PI * x); }
-inline double cospi(double x) { return std::cos(M_PI * x); }
-inline float sinpi(float x) { return (float)std::sin(M_PI * x); }
-inline float cospi(float x) { return (float)std::cos(M_PI * x); }
+inline double sinpi(double x) { return sin(M_PI * x); }
+inline double cospi(double x) { return cos(M_PI * x); }
+inline float sinpi(float x) { return (float)sin(M_PI * x); }
+inline float cospi(float x) { return (float)cos(M_PI * x); }
 inline double erfcx(double x) {
-    if (x < 20) return std::exp(x * x) * std::erfc(x);
+    if (x < 20) return exp(x * x) * erfc(x);
     double r = 0.5 / (x * x);
     return 0.5641895835477563 / x * (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r))));
 }
-inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
+inline double normcdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
 
 // The point at which an increasing function has a value, by bisection.
 template <class F> double inverse(F f, double value, double low, double high) {
@@ -77,40 +87,19 @@ inline double normcdfinv(double p) {
 }
 inline double erfinv(double y) {
     if (!(y >= -1 && y <= 1)) return NAN;
-    if (std::fabs(y) == 1) return y * INFINITY;
-    double x = std::fabs(y) < 0.5
-        ? inverse([](double x) { return std::erf(x); }, std::fabs(y), 0, 1)
-        : inverse([](double x) { return -std::erfc(x); }, std::fabs(y) - 1, 0, 7);
-    return std::copysign(x, y);
+    if (fabs(y) == 1) return y * INFINITY;
+    double x = fabs(y) < 0.5
+        ? inverse([](double x) { return erf(x); }, fabs(y), 0, 1)
+        : inverse([](double x) { return -erfc(x); }, fabs(y) - 1, 0, 7);
+    return copysign(x, y);
 }
 inline float erfcx(float x) { return (float)erfcx((double)x); }
 inline float normcdf(float x) { return (float)normcdf((double)x); }
 inline float normcdfinv(float p) { return (float)normcdfinv((double)p); }
 inline float erfinv(float y) { return (float)erfinv((double)y); }
 
-// One block: a stack for each thread, and whose turn it is. Stacks are entered by contexts, and
-// switched by jumps, which make no system call.
-struct Block {
-    struct Thread {
-        ucontext_t context;
-        jmp_buf turn;
-        std::unique_ptr<char[]> stack{new char[STACK]};
-        bool is_entered, is_done;
-    };
-    static constexpr size_t STACK = 64 << 10;
-    std::vector<Thread> threads;
-    ucontext_t start;
-    jmp_buf turns;
-    unsigned current;
-    void (*body)(void *);
-    void *of;
-};
-static thread_local Block block;
-
-inline void barrier() {
-    if (!_setjmp(block.threads[block.current].turn)) _longjmp(block.turns, 1);
-    threadIdx.x = block.current;
-}
+// Waits until all threads of the block are here.
+void barrier();
 inline void __syncthreads() { barrier(); }
 
 // Every lane of a warp takes part, so that a barrier of the block serves.
@@ -123,56 +112,7 @@ template <class T> T __shfl_xor_sync(unsigned, T value, int lanes) {
     return got;
 }
 
-inline void enter() {
-    block.body(block.of);
-    block.threads[block.current].is_done = true;
-    _longjmp(block.turns, 1);
-}
-
-// Lets one thread run to its next barrier.
-inline void step(unsigned i) {
-    Block::Thread &thread = block.threads[i];
-    block.current = threadIdx.x = i;
-    if (_setjmp(block.turns)) return;
-    if (thread.is_entered) _longjmp(thread.turn, 1);
-    thread.is_entered = true;
-    swapcontext(&block.start, &thread.context);
-}
-
-inline void run_block(unsigned count) {
-    if (block.threads.size() < count) block.threads.resize(count);
-    for (unsigned i = 0; i < count; i++) {
-        Block::Thread &thread = block.threads[i];
-        getcontext(&thread.context);
-        thread.context.uc_stack.ss_sp = thread.stack.get();
-        thread.context.uc_stack.ss_size = Block::STACK;
-        thread.is_entered = thread.is_done = false;
-        makecontext(&thread.context, enter, 0);
-    }
-    for (unsigned left = count; left > 0;) {
-        for (unsigned i = 0; i < count; i++) {
-            if (block.threads[i].is_done) continue;
-            step(i);
-            left -= block.threads[i].is_done;
-        }
-    }
-}
-
-// Kernels without barriers need no stacks.
-template <class F> void run_grid(unsigned blocks, unsigned threads, bool has_barriers, F body) {
-    gridDim = {blocks, 1, 1};
-    blockDim = {threads, 1, 1};
-    for (unsigned b = 0; b < blocks; b++) {
-        blockIdx = {b, 0, 0};
-        if (has_barriers) {
-            block.body = [](void *of) { (*(F *)of)(); };
-            block.of = &body;
-            run_block(threads);
-        } else {
-            for (unsigned t = 0; t < threads; t++) {
-                threadIdx = {t, 0, 0};
-                body();
-            }
-        }
-    }
-}
+// Runs a kernel's threads, block by block. Without barriers they need no stacks.
+void run_grid(
+    unsigned blocks, unsigned threads, bool has_barriers, void (*body)(const void *), const void *of
+);

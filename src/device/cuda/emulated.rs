@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +18,8 @@ use crate::error::Result;
 
 /// What CUDA C needs on the host.
 const HEADER: &str = include_str!("emulated.h");
+/// What runs its threads.
+const RUNTIME: &str = include_str!("emulated.cpp");
 /// What memory holds before it is written.
 const POISON: u8 = 0xa5;
 /// The memory of the GPU.
@@ -88,7 +91,7 @@ impl State {
 impl Driver for Emulated {
     fn compile(&self, code: Code) -> Result<Function> {
         let mut hasher = DefaultHasher::new();
-        (code.text, code.has_barriers, code.prelude, HEADER).hash(&mut hasher);
+        (code.text, code.has_barriers, code.prelude, HEADER, RUNTIME).hash(&mut hasher);
         let hash = hasher.finish();
         if let Some(function) = self.state().functions.get(&hash) {
             return Ok(*function);
@@ -227,41 +230,45 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
     if library.exists() {
         return Ok(library);
     }
-    let header = header(&folder, code.prelude)?;
+    let prelude = HEADER.to_string() + code.prelude;
+    let [header, _] = once(&folder, &prelude, ["h", "h.gch"], &["-x", "c++-header"])?;
+    let [_, runtime] = once(&folder, RUNTIME, ["cpp", "so"], &["-shared"])?;
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Relaxed);
     let own = folder.join(format!("{hash:016x}-{}-{count}.cpp", std::process::id()));
     let Code { name, text, has_barriers, .. } = code;
     let entry = format!(
-        "extern \"C\" void launch(unsigned blocks, unsigned threads, const Arguments *g) {{\n    \
-         run_grid(blocks, threads, {has_barriers}, [&] {{ {name}(*g); }});\n}}\n"
+        "extern \"C\" void launch(unsigned blocks, unsigned threads, const void *g) {{\n    \
+         auto body = [](const void *g) {{ {name}(*(const Arguments *)g); }};\n    \
+         run_grid(blocks, threads, {has_barriers}, body, g);\n}}\n"
     );
     std::fs::write(&own, format!("{text}\n{entry}")).map_err(failed)?;
     let made = own.with_extension("so");
-    run(compiler().arg("-shared").arg("-include").arg(header).arg(&own).arg("-o").arg(&made))?;
+    let form = [OsStr::new("-shared"), OsStr::new("-include"), header.as_os_str()];
+    run(compiler().args(form).arg(&own).arg(runtime).arg("-o").arg(&made))?;
     std::fs::rename(made, &library).map_err(failed)?;
     std::fs::remove_file(own).map_err(failed)?;
     Ok(library)
 }
 
-/// What comes before every kernel, compiled once.
-fn header(folder: &Path, prelude: &str) -> Result<PathBuf> {
+/// A text that all kernels share, compiled once under its hash by a compiler with `form`: the file
+/// of the text, and what is made of it.
+fn once(folder: &Path, text: &str, ends: [&str; 2], form: &[&str]) -> Result<[PathBuf; 2]> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = |e: std::io::Error| refusal(e.to_string());
     let mut hasher = DefaultHasher::new();
-    (HEADER, prelude).hash(&mut hasher);
-    let header = folder.join(format!("{:016x}.h", hasher.finish()));
-    let compiled = header.with_extension("h.gch");
-    if !compiled.exists() {
-        let id = std::process::id();
-        let [own, made] = ["h", "gch"].map(|end| header.with_extension(format!("{id}.{end}")));
-        std::fs::write(&own, HEADER.to_string() + prelude).map_err(failed)?;
-        run(compiler().arg("-x").arg("c++-header").arg(&own).arg("-o").arg(&made))?;
-        std::fs::rename(own, &header).map_err(failed)?;
-        std::fs::rename(made, &compiled).map_err(failed)?;
+    text.hash(&mut hasher);
+    let (hash, id) = (hasher.finish(), std::process::id());
+    let [source, made] = ends.map(|end| folder.join(format!("{hash:016x}.{end}")));
+    if !made.exists() {
+        let [own, new] = ends.map(|end| folder.join(format!("{hash:016x}.{id}.{end}")));
+        std::fs::write(&own, text).map_err(failed)?;
+        run(compiler().args(form).arg(&own).arg("-o").arg(&new))?;
+        std::fs::rename(own, &source).map_err(failed)?;
+        std::fs::rename(new, &made).map_err(failed)?;
     }
-    Ok(header)
+    Ok([source, made])
 }
 
 /// Products and sums are not contracted, as on a GPU: fused kernels then give the same bits.
