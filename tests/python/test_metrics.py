@@ -64,6 +64,13 @@ def test_top_k_accuracy_ties_included(seed):
     assert earlier_first.compute() == 1 and metric.top_k_accuracy([[1, 1, 1]], [0], 2) == 0
 
 
+def test_labels_with_fractions_are_no_classes():
+    for labels in (np.full(2, 0.5), np.array([np.nan, 1.0])):
+        with pytest.raises(ValueError, match="got labels with fractions, want classes from 0"):
+            metric.Accuracy().evaluate(np.eye(2), labels)
+    assert metric.Accuracy().evaluate(np.eye(2), np.array([0.0, 0.0])) == 0.5
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", AVERAGED)
 def test_averages_over_classes(name, seed):

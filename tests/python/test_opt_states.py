@@ -83,3 +83,9 @@ def test_what_does_not_fit_is_refused(error, message, found, prefix):
         optimizer.set_named_states(found, prefix)
     assert optimizer.get_states()["step_counter"] == 1
     assert not optimizer._accumulates
+
+
+def test_states_of_another_optimizer_are_left_out_with_a_warning(monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    with pytest.warns(UserWarning, match="SGD.set_states: leaves out m, v, which it does not have"):
+        opt.SGD(0.1).set_states(stepped().get_states())

@@ -109,6 +109,8 @@ class Accuracy(Metric):
         best, truth = self._best(_array(x, self), self.top_k), _array(y, self)
         if truth.size != len(best):
             raise ShapeError(f"Accuracy: got labels {truth.shape}, want ({len(best)},)")
+        if not np.array_equal(truth, np.trunc(truth)):
+            raise ValueError("Accuracy: got labels with fractions, want classes from 0")
         return (best == truth.reshape(-1, 1)).any(axis=1).astype(np.float32)
 
 

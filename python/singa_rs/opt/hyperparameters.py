@@ -14,6 +14,7 @@ from ..autograd.mode import mode
 from ..errors import ShapeError
 from ..layer.check import mapping
 from ..layer.collect import staged
+from ..notices import once
 from ..record import making_state, note_change
 from ..shown import shown
 from ..tensor import Tensor
@@ -243,14 +244,18 @@ class Scheduled:
 
     def set_states(self, states: Mapping[str, Any]) -> None:
         """Copies what `get_states` returned into the tensors in place; moments of parameters not
-        yet seen are kept for them, other keys are ignored, and so are states of hyperparameters
-        whose schedule has none.
+        yet seen are kept for them. What this optimizer does not have is left out, of which the
+        first such call warns, as are states of hyperparameters whose schedule has none.
 
         Raises:
             TypeError, ValueError, ShapeError: before anything is written.
         """
         name = f"{type(self).__name__}.set_states"
         states = mapping(states, name)
+        others = states.keys() - {"step_counter", "schedules", SUMS, *self.moment_kinds}
+        if others:
+            left = ", ".join(sorted(map(str, others)))
+            once((name, left), f"{name}: leaves out {left}, which it does not have")
         moments = [
             self._moments.staged(name, kind, mapping(states[kind], f"{name}: {kind}"))
             for kind in (*self.moment_kinds, SUMS)

@@ -330,7 +330,7 @@ class DistOpt(Parts):
         if self._shares is not None:
             states, divided = divided_states(name, self.opt, self._shares, states)
             writes += divided
-        self.opt.set_states(states)
+        self.opt.set_states({key: one for key, one in states.items() if key not in _KINDS})
         for write in writes:
             write()
 
