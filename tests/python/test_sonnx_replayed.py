@@ -51,6 +51,26 @@ def test_a_replayed_graph_sees_other_weights():
     np.testing.assert_allclose(rep.run([x])[0], x * [4, 5, 6], 1e-6)
 
 
+def test_a_part_looks_at_its_own_weights_alone():
+    """Others may be replaced without a look at it; one of its own may not."""
+    nodes = [
+        helper.make_node("Mul", ["x", "w"], ["y"]),
+        helper.make_node("NonZero", ["y"], ["n"]),  # reads values
+        helper.make_node("Mul", ["y", "v"], ["z"]),
+    ]
+    x = real(3)
+    rep = sonnx.prepare(model(nodes, {"x": x}, ["z", "n"], {"w": real(3), "v": real(3)}))
+    for _ in range(5):
+        rep.run([x])
+    parts = [one for one in rep.model._stretches._known.values() if one is not None]
+    assert sorted(list(one.weights._names) for one in parts) == [["v"], ["w"]]
+    rep.model.weights.v = Tensor(data=np.float32([1, 2, 3]))
+    w = rep.model.weights["w"].to_numpy()
+    np.testing.assert_allclose(rep.run([x])[0], x * w * [1, 2, 3], 1e-6)
+    rep.model.weights.w = Tensor(data=np.float32([4, 5, 6]))
+    np.testing.assert_allclose(rep.run([x])[0], x * [4, 10, 18], 1e-6)
+
+
 def test_outputs_that_are_inputs_or_constants():
     nodes = [helper.make_node("Relu", ["x"], ["y"])]
     x, w = real(3), real(2)

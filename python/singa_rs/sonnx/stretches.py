@@ -7,7 +7,7 @@ lies between such nodes does not, and becomes a graph function of its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,29 @@ class _Part(NamedTuple):
     dead: tuple[str, ...]
 
 
+class _Own:
+    """The weights that a part takes. A recording inspects these alone: a model has many parts, and
+    may have a thousand weights."""
+
+    def __init__(self, weights: Weights, names: Iterable[str]) -> None:
+        self._weights = weights
+        self._names = dict.fromkeys(name for name in names if name in weights)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._weights[name]
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded part may read."""
+        return ((name, self[name]) for name in self._names)
+
+    def _remember(self) -> Callable[[bool], None]:
+        """Returns a function that restores nothing, as no part assigns weights."""
+        return lambda keep_state: None
+
+
 class _Stretch(Module):
     """A part of a graph for inputs of some shapes and given values on the host."""
 
@@ -49,7 +72,7 @@ class _Stretch(Module):
         self, part: Body, device: Device, host: Mapping[str, Value], weights: Weights
     ) -> None:
         super().__init__()
-        self.weights = weights
+        self.weights = _Own(weights, part.inputs)
         object.__setattr__(self, "of", (part, device, host))
         #: The outputs that are on the host, which follow from the shapes.
         object.__setattr__(self, "fixed", {})
