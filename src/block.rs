@@ -1,5 +1,6 @@
 //! A block is memory that may not have been allocated yet.
 
+mod divided;
 mod storage;
 
 use std::ops::Range;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::device::{ALIGNMENT, Account, Device};
 use crate::error::{Error, Result};
+pub use divided::{Divided, Place as DividedPlace};
 use storage::Storage;
 pub use storage::{Initialiser, Latest, Owner, changes, note_change};
 
@@ -31,6 +33,8 @@ pub struct Block {
     departures: AtomicU32,
     /// Set if the block is only a placeholder for what each run of a graph produces.
     latest: OnceLock<Arc<Latest>>,
+    /// Set once its elements are divided among processes.
+    divided: OnceLock<Arc<Divided>>,
 }
 
 impl Block {
@@ -68,6 +72,7 @@ impl Block {
             borrowers: AtomicU32::new(0),
             departures: AtomicU32::new(0),
             latest: OnceLock::new(),
+            divided: OnceLock::new(),
         })
     }
 
@@ -79,11 +84,6 @@ impl Block {
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// How many writes have been submitted to it.
-    pub fn version(&self) -> u64 {
-        self.version.load(Relaxed)
     }
 
     /// Records that a write was submitted.
@@ -149,6 +149,7 @@ impl Block {
 
     #[cold]
     fn allocate(&self, zeroed: bool) -> Result<NonNull<u8>> {
+        self.check_whole()?;
         if zeroed && let Some(initialiser) = self.initialiser()? {
             initialiser.run()?;
         }

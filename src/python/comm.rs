@@ -102,7 +102,8 @@ impl Started {
             let got = "one of which only the start or the end is in a recorded step";
             return Err(Error::value(name, got, "both in the same step").into());
         }
-        let to = views(name, results)?;
+        let to =
+            results.iter().map(|one| one.get().target_in(name)).collect::<PyResult<Vec<_>>>()?;
         let (group, bytes, dtype) = (self.group.number(), self.bytes, self.dtype);
         let results = to.iter().map(|view| view.meta.shape.clone()).collect();
         let (exchange, number) = (self.exchange.clone(), slot.number());

@@ -21,6 +21,12 @@ create_exception!(singa_rs, DeviceError, PyRuntimeError, "A device that cannot d
 create_exception!(singa_rs, GraphError, PyRuntimeError, "A misuse of the tape or of a recording.");
 create_exception!(
     singa_rs,
+    DividedError,
+    GraphError,
+    "A write into elements that are divided among processes."
+);
+create_exception!(
+    singa_rs,
     OutOfMemoryError,
     PyMemoryError,
     "Memory that neither the pool nor the machine has."
@@ -115,6 +121,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DTypeError", py.get_type::<DTypeError>())?;
     module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("GraphError", py.get_type::<GraphError>())?;
+    module.add("DividedError", py.get_type::<DividedError>())?;
     module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
     module.add("MemoryBudgetError", py.get_type::<MemoryBudgetError>())?;
     module.add("InternalError", py.get_type::<InternalError>())?;

@@ -35,6 +35,12 @@ impl Drop for Asked {
     }
 }
 
+/// Calls `f` while operations run as usual.
+pub(super) fn aside<T>(f: impl FnOnce() -> T) -> T {
+    let _asked = Asked(replace(None));
+    f()
+}
+
 /// What the thread's handler makes of an operation or a view of `inputs`; None without a handler.
 pub(super) fn handled<'py>(
     inputs: &Bound<'py, PyTuple>,

@@ -4,6 +4,7 @@ mod args;
 mod attrs;
 mod comm;
 mod device;
+mod divided;
 mod dlpack;
 mod dtype;
 mod error;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     gpu::register(module)?;
     tensor::register(module)?;
+    divided::register(module)?;
     numpy::register(module)?;
     dlpack::register(module)?;
     op::register(module)?;

@@ -88,7 +88,8 @@ impl Handle {
 
     /// Writes an array of the same shape and dtype into the tensor.
     fn copy_from_numpy(&self, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (view, name) = (self.view()?, "copy_from_numpy");
+        let name = "copy_from_numpy";
+        let view = self.target_in(name)?;
         let (array, from) = source(name, array)?;
         let (got, want) = (&*from.meta, &*view.meta);
         if got.dtype != want.dtype {

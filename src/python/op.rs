@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::attrs;
 use super::device::PyDevice;
+use super::divided;
 use super::exit;
 use super::graph::{at_line, note_line};
 use super::handler;
@@ -171,7 +172,7 @@ impl Op {
             return Ok(made);
         }
         let (py, op) = (inputs.py(), slf.get());
-        let views = views(op.name(), inputs.iter_borrowed())?;
+        let views = views(&op.kind, inputs.iter_borrowed())?;
         results(py, run(py, &op.kind, views, op.device.as_deref())?)
     }
 
@@ -185,8 +186,10 @@ impl Op {
             return Ok(());
         }
         let op = slf.get();
-        let from = views(op.name(), inputs.iter().map(|t| t.as_borrowed()))?;
-        let to = views(op.name(), outputs.iter().map(|t| t.as_borrowed()))?;
+        let from = views(&op.kind, inputs.iter().map(|t| t.as_borrowed()))?;
+        let target =
+            |t: &Bound<'_, PyAny>| handle(op.name(), t.as_borrowed())?.get().target_in(op.name());
+        let to = outputs.iter().map(target).collect::<PyResult<Outputs>>()?;
         run_into(slf.py(), &op.kind, from, &to)
     }
 }
@@ -201,15 +204,25 @@ fn results(py: Python<'_>, made: Outputs) -> PyResult<Bound<'_, PyAny>> {
     Ok(PyTuple::new(py, all)?.into_any())
 }
 
-/// The views of the tensors passed to operation `op`.
+/// The views of the tensors passed to an operation.
 fn views<'a, 'py: 'a>(
-    op: &'static str,
+    kind: &Kind,
     tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>,
 ) -> PyResult<Inputs> {
-    let view = |t: Borrowed<'a, 'py, PyAny>| {
-        t.cast::<Handle>().map_err(|_| not_a_tensor(op, &t))?.get().view_in(op)
+    let op = kind.family().name();
+    let view = |(i, t): (usize, Borrowed<'a, 'py, PyAny>)| {
+        let view = handle(op, t)?.get().place_in(op)?;
+        if view.block.divided().is_some() { divided::input(view, kind, i) } else { Ok(view) }
     };
-    tensors.map(view).collect()
+    tensors.enumerate().map(view).collect()
+}
+
+/// The tensor that operation `op` is given.
+fn handle<'a, 'py>(
+    op: &'static str,
+    object: Borrowed<'a, 'py, PyAny>,
+) -> PyResult<Borrowed<'a, 'py, Handle>> {
+    object.cast::<Handle>().map_err(|_| not_a_tensor(op, &object))
 }
 
 fn not_a_tensor(op: &str, object: &Bound<'_, PyAny>) -> PyErr {

@@ -44,7 +44,7 @@ impl Saved {
 impl Handle {
     /// Saves the view and the version of its memory.
     fn saved(&self) -> PyResult<Saved> {
-        let view = self.view()?;
+        let view = self.place()?;
         let version = view.block.version();
         Ok(Saved { view, version })
     }

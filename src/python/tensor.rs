@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::args::Extents;
 use super::device::{self, PyDevice};
+use super::divided;
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
 use super::exit;
@@ -58,8 +59,20 @@ impl Handle {
         self.view_in("tensor")
     }
 
-    /// The same for operation `op`, which an error names.
+    /// The same for operation `op`, which an error names. Elements that are divided among processes
+    /// are gathered.
     pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
+        let view = self.place_in(op)?;
+        if view.block.divided().is_some() { divided::gathered(view, op) } else { Ok(view) }
+    }
+
+    /// The handle's view, whether or not its elements are divided among processes.
+    pub(super) fn place(&self) -> PyResult<View> {
+        self.place_in("tensor")
+    }
+
+    /// The same for operation `op`.
+    pub(super) fn place_in(&self, op: &str) -> PyResult<View> {
         exit::keep_thread();
         heap::check()?;
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +92,7 @@ impl Handle {
 
     /// A property of the view. No Python object is created under the lock, since that may trigger
     /// garbage collection, and a finaliser may use the same handle.
-    fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
+    pub(super) fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
         exit::keep_thread();
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
@@ -193,7 +206,7 @@ impl Handle {
     /// The offset of the tensor within its block, in elements.
     #[getter]
     fn offset(&self) -> PyResult<usize> {
-        Ok(self.view()?.offset)
+        Ok(self.place()?.offset)
     }
 
     /// A number that is the same for all tensors that share the block, and differs from that of any
@@ -233,12 +246,12 @@ impl Handle {
 
     /// A new tensor object on the same view.
     pub(super) fn alias<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Handle>> {
-        make(py, self.view()?)
+        make(py, self.place()?)
     }
 
     /// Rebinds this object to the view of another one.
     fn rebind(slf: &Bound<'_, Self>, other: &Handle) -> PyResult<()> {
-        let now = other.view()?;
+        let now = other.place()?;
         let block = now.block.clone();
         let before = slf.get().set(now);
         journal::note_view(slf, before.clone());
@@ -246,6 +259,9 @@ impl Handle {
             let left = before.block.current().unwrap_or(before.block);
             if !Arc::ptr_eq(&left, &block) {
                 left.note_departure();
+                if let Some(divided) = left.divided() {
+                    divided.place().share.note_departure();
+                }
             }
             note_change();
         }
@@ -287,7 +303,7 @@ impl Handle {
         let account = of_tensors.into_iter().find(|a| a.name() == name);
         let want = "parameters, states, results or staging";
         let account = account.ok_or_else(|| Error::value("set_account", name, want))?;
-        let block = self.view()?.block;
+        let block = self.place()?.block;
         engine::of(block.device())?;
         block.set_account(account);
         Ok(())

@@ -65,7 +65,7 @@ fn view_of<'py>(
         let what = || (name, argument).into_bound_py_any(py);
         return handler::handled(&PyTuple::new(py, [tensor])?, what);
     }
-    let made = make(tensor.get().view()?)?;
+    let made = make(tensor.get().place()?)?;
     made.map(|view| Ok(tensor::make(py, view)?.into_any())).transpose()
 }
 

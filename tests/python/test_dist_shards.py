@@ -42,9 +42,8 @@ def test_what_shares_cannot_be_updated_by():
 
 def test_wrong_stages():
     for shard, error, text in (
-        (3, ValueError, "got shard=3; parameters stay whole"),
-        (4, ValueError, "got shard=4, want 0, 1 or 2"),
-        (-1, ValueError, "got shard=-1, want 0, 1 or 2"),
+        (4, ValueError, "got shard=4, want 0, 1, 2 or 3"),
+        (-1, ValueError, "got shard=-1, want 0, 1, 2 or 3"),
         ("1", TypeError, "DistOpt: shard"),
     ):
         with pytest.raises(error, match=text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .. import _core
@@ -31,9 +32,13 @@ class Nodes:
     """The nodes that were made while a step was recorded, with what each of them made, and the
     prior attributes of older nodes that backward went through meanwhile."""
 
-    __slots__ = ("made", "_before", "_cut")
+    __slots__ = ("made", "gathering", "later", "_before", "_cut")
 
     def __init__(self) -> None:
+        #: What of divided tensors the recording has gathered, which ends before it does.
+        self.gathering: Any = None
+        #: What is done once the recording has run; None if it is not known when it runs.
+        self.later: list[Callable[[], None]] | None = []
         self._cut: list[weakref.ref[Any]] = []
         self.made: list[tuple[Any, tuple[Any, ...]]] = []
         self._before: list[tuple[Any, dict[str, Any]]] = []
@@ -64,6 +69,18 @@ class Nodes:
             node.__dict__.clear()
             node.__dict__.update(attributes)
         self.forget()
+
+    def ran(self) -> None:
+        """Does what follows the first run."""
+        if self.gathering is not None:
+            self.gathering.keep()
+        for then in self.later or ():
+            then()
+
+    def settle(self) -> None:
+        """Ends what the recording has begun, as its last operations."""
+        if self.gathering is not None:
+            self.gathering.end()
 
     def forget(self) -> None:
         """Keeps what backward has done: it cannot be undone afterwards."""

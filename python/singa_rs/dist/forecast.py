@@ -17,6 +17,7 @@ from ..tensor import Tensor, float16, from_numpy
 from .buckets import WINDOW, filled
 from .measured import chosen as bucket_elements
 from .sparse import chosen
+from .uses import end_of_uses, uses_of
 
 if TYPE_CHECKING:
     from ..record import Plan
@@ -87,6 +88,9 @@ class Gradient(NamedTuple):
     itemsize: int
     #: Seconds after the begin of the step at which it is final.
     ready: float
+    #: Likewise, at which its parameter is used for the first time, and for the last before that.
+    first: float = 0.0
+    last: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -181,6 +185,8 @@ class Scheme(NamedTuple):
     divides: bool = False
     #: Whether what is not exchanged is kept, as much as there are gradients.
     keeps: bool = False
+    #: Whether the parameters themselves are divided, and gathered where they are used.
+    gathers: bool = False
 
 
 def _rounded(gradients: Tensor) -> Any:
@@ -199,6 +205,7 @@ SCHEMES = (
     Scheme("sparse, 1%", Sums.sparse, _sparsified, keeps=True),
     Scheme(f"low rank, {_COLUMNS}", Sums.low_rank, keeps=True),
     Scheme("shard=1", Sums.scattered, divides=True),
+    Scheme("shard=3", Sums.scattered, divides=True, gathers=True),
 )
 
 
@@ -250,8 +257,15 @@ class Forecast:
         costs = [scheme.cost(sums, bucket) for bucket in self.buckets]
         ready = [bucket[-1].ready for bucket in self.buckets]
         end = _end(self.alone, ready, [cost.seconds for cost in costs])
-        if scheme.divides:
-            gathered = [sums.part(sum(one.bytes for one in bucket)) for bucket in self.buckets]
+        if scheme.gathers:
+            uses = uses_of(self.buckets)
+            gathered = [sums.scattered(self.buckets[number]) for _, number in uses]
+            needs = [(begin, cost.seconds) for (begin, _), cost in zip(uses, gathered, strict=True)]
+            scatters = zip(ready, (cost.seconds for cost in costs), strict=True)
+            end = end_of_uses(self.alone, needs, scatters)
+            costs += gathered
+        elif scheme.divides:
+            gathered = [sums.scattered(bucket) for bucket in self.buckets]
             end += sum(cost.seconds for cost in gathered)
             costs += gathered
         exchanging = sum(cost.seconds for cost in costs)
@@ -277,6 +291,8 @@ class Forecast:
         kept = moments // self.ranks if scheme.divides else moments
         shares = gradients // self.ranks if scheme.divides else 0
         travelling = min((WINDOW + 1) * bucket, gradients)
+        if scheme.gathers:  # the unit that is used and the next one are whole
+            whole -= gradients - min(2 * bucket, gradients)
         return whole + kept + shares + gradients * scheme.keeps + travelling
 
     def summary(self) -> str:
@@ -350,10 +366,15 @@ def _gradients(
     """The gradients of the parameters that a step updates, each of which is final when that
     begins. `parameters` are known by the numbers of their blocks."""
     now, found = 0.0, dict[int, Gradient]()
+    uses: dict[int, list[float]] = {number: [] for number in parameters}
     for node, timed in zip(data["nodes"], profiled, strict=True):
-        now += timed.seconds
-        for number in {out["block"] for out in node["outputs"]} & parameters.keys():
-            param = parameters[number]
-            made = Gradient(tuple(param.shape), param.numel, param.dtype.itemsize, now)
+        now, begin = now + timed.seconds, now
+        written = {out["block"] for out in node["outputs"]} & parameters.keys()
+        for number in written:
+            param, used = parameters[number], uses[number] or [begin]
+            size = param.numel, param.dtype.itemsize
+            made = Gradient(tuple(param.shape), *size, now, used[0], used[-1])
             found.setdefault(number, made)
+        for number in ({one["block"] for one in node["inputs"]} & parameters.keys()) - written:
+            uses[number].append(begin)
     return list(found.values())

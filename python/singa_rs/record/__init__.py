@@ -16,7 +16,7 @@ from .places import NOTHING, slots
 from .plan import Plan, infer, plan
 from .saving import save_step
 from .session import Recorded
-from .state import making_state, note_change
+from .state import making_state, note_change, once_run
 from .step import Step
 from .taps import Tap, Taps
 from .tracing import is_recording

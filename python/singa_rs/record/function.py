@@ -266,9 +266,13 @@ class GraphFunction:
             raise
         undo.forget()
         result = attempt.build(made)
+        undo.nodes.ran()
         if due is not None and due in self._entries.get(call.key, ()):
             self._entries[call.key].remove(due)
-        self._settle(attempt, verdict, previous, reason)
+        if undo.nodes.later:
+            self._settle_once(attempt, reason)
+        else:
+            self._settle(attempt, verdict, previous, reason)
         if attempt.fault is not None:
             warn_user(f"{self.name}: {attempt.fault}")
         return _Made(result)
@@ -296,6 +300,16 @@ class GraphFunction:
         if what is not None and kind not in self._warned:
             self._warned.add(kind)
             warn_user(f"{self.name}: {what}")
+
+    def _settle_once(self, attempt: Attempt, reason: str) -> None:
+        """Notes a recording that has run and is of no use again, and drops its graph."""
+        self._ready = None
+        self.history.note(
+            attempt.call, reason, "done once, as something followed that no replay does"
+        )
+        self.forms[attempt.call.training] = form_of(attempt.call)
+        attempt.let_go()
+        self._limit()
 
     def _settle(
         self, attempt: Attempt, verdict: Effects | str | None, previous: Attempt | None, reason: str

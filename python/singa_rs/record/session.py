@@ -62,11 +62,13 @@ class Recorded(_Pictured):
             self._recording.resume()
         self._verified = None
         self._nodes = Nodes()
+        self._nodes.later = None
         set_nodes(self._nodes)
 
     def end(self) -> None:
         """Ends the buffering."""
         try:
+            self._nodes.settle()
             self._recording.end([])
             if self._recording.state_is_late:
                 raise GraphError(f"record: {LATE_STATE}; create it before recording")

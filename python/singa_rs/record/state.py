@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .. import _core
+from .._core import GraphError
+from ..autograd.mode import mode
 
 #: Tells graph functions that an attribute of a layer, a module or an optimizer may have changed.
 note_change = _core.note_change
@@ -23,3 +27,22 @@ class making_state:  # noqa: N801 - used like a function
 
     def __exit__(self, *_: object) -> None:
         _core.leave_state()
+
+
+def once_run(call: Callable[[], None]) -> None:
+    """Calls a function once what the thread records has run, or at once if it does not record. Such
+    a recording is run once, and not replayed.
+
+    Raises:
+        GraphError: the recording is made by hand, so that it may run at any time.
+    """
+    nodes = mode.nodes
+    if nodes is None:
+        call()
+    elif nodes.later is None:
+        raise GraphError(
+            "record: the first step with shard=3 divides the parameters, which a recording by hand "
+            "cannot; run it before"
+        )
+    else:
+        nodes.later.append(call)

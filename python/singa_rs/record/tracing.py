@@ -92,6 +92,7 @@ def trace(
     try:
         with noting(nodes):
             results = Results(call(), arguments, held or {})
+            nodes.settle()
             recording.end(results.tensors)
     except BaseException:
         recording.abort()

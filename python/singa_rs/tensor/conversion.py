@@ -137,6 +137,8 @@ class Conversions:
 
     def __repr__(self: Tensor) -> str:
         try:
+            if self._divided is not None:  # of which all ranks would have to read the elements
+                return f"Tensor(shape={self.shape}, dtype={self.dtype.name}, divided among ranks)"
             array = self.to_numpy()
         except _core.GraphError as error:
             return _without_value(self, error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._core import DTypeError, GraphError, Handle, ShapeError
+from .._core import DividedError, DTypeError, GraphError, Handle, ShapeError
 from .dtypes import bfloat16, promote, to_storage
 from .numbers import as_array, number, real, whole
 from .takers import tensors_only
@@ -26,15 +26,36 @@ def write_array(to: Tensor, array: np.ndarray, op: str = "copy_from_numpy") -> N
         staged = _core.from_numpy(array, to.device)
         _core.Op("cast", dtype="bfloat16").into([staged], [to])
     else:
-        Handle.copy_from_numpy(to, array)
+        try:
+            Handle.copy_from_numpy(to, array)
+        except DividedError:
+            write_divided(to, _core.from_numpy(array, to.device))
 
 
 def write_tensor(to: Tensor, source: Tensor) -> None:
     """Writes a tensor into another of the same shape, whose dtype must be able to hold it."""
-    if source.dtype == to.dtype:
-        _copy.into([source], [to])
-    else:
-        _core.Op("convert", dtype=to.dtype.name).into([source], [to])
+    try:
+        if source.dtype == to.dtype:
+            _copy.into([source], [to])
+        else:
+            _core.Op("convert", dtype=to.dtype.name).into([source], [to])
+    except DividedError:
+        write_divided(to, source)
+
+
+def write_divided(to: Tensor, source: Tensor) -> None:
+    """Writes a tensor into one that is divided among ranks, of which each takes its part.
+
+    Raises:
+        DividedError: `to` is a part of such a tensor.
+    """
+    if to._divided is None or not to._is_alone:
+        raise DividedError(
+            f"copy_from: got a part, of shape {to.shape}, of a parameter that is divided among "
+            "ranks (shard=3), want the whole: p.copy_from(value)"
+        )
+    unit, index = to._divided
+    unit.write(index, source)
 
 
 def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
@@ -104,7 +125,7 @@ class Writes:
         """
         to = self if inplace else _core.Handle.alias(self.clone())
         fill = _core.Op("fill", value=number(x, "set_value"), shape=to.shape, dtype=to.dtype.name)
-        fill.into([], [to])
+        _fill(fill, [], to)
         to._overwritten(to)
         return to
 
@@ -155,7 +176,8 @@ class Writes:
             raise ShapeError(
                 f"write: got an expanded tensor of shape {self.shape}, whose elements share memory"
             )
-        if not allocates or self.is_allocated or self.is_recorded or _core.recording():
+        is_there = self.is_allocated or self.is_recorded or self._divided is not None
+        if not allocates or is_there or _core.recording():
             return
         if self.numel:
             first = tuple((0, 1, 1) for _ in self.shape)
@@ -166,7 +188,7 @@ class Writes:
         numbers = {key: real(value, f"{name}: {key}") for key, value in parameters.items()}
         to = self if inplace else type(self)(self.shape, self.device, self.dtype)
         op = _core.Op("random", dist={dist: numbers}, shape=to.shape, dtype=to.dtype.name)
-        op.into([_core.random_state(to.device, "init")], [to])
+        _fill(op, [_core.random_state(to.device, "init")], to)
         to._overwritten(to)
         return to
 
@@ -184,6 +206,16 @@ class Writes:
         if written is not self:
             raise GraphError("copy_from: a part of a recorded tensor was overwritten")
         self._creator = None
+
+
+def _fill(op: _core.Op, given: list[Any], to: Tensor) -> None:
+    """Writes what an operation makes into a tensor, or each rank's part of it."""
+    try:
+        op.into(given, [to])
+    except DividedError:
+        made = type(to)(to.shape, to.device, to.dtype)
+        op.into(given, [made])
+        write_divided(to, made)
 
 
 def _reshaped(t: Tensor, shape: tuple[int, ...]) -> Tensor:

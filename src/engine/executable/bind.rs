@@ -24,6 +24,7 @@ impl Executable {
     /// Binds blocks that may have changed since the last run.
     pub(in crate::engine) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
         let height = self.arena_bytes();
+        self.captured.iter().try_for_each(|(_, block)| block.check_whole())?;
         if state.is_ready {
             // The arena may have been trimmed.
             self.arena.back(height).map_err(|error| self.explain(error))?;

@@ -95,7 +95,7 @@ impl Handle {
                 "__dlpack__: the tensor is on the CPU, which has no streams",
             ));
         }
-        let view = self.view()?;
+        let view = self.target_in("__dlpack__")?;
         if !view.block.device().pool().backend().is_host() {
             let message = format!(
                 "__dlpack__: got a tensor on {:?}; copy it: tensor.to_host(t)",

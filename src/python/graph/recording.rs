@@ -93,7 +93,7 @@ impl PyReturned<'_> {
             PyReturned::Of(kind, _) => {
                 Err(Error::value("save_step", kind, "made, argument or a tensor").into())
             }
-            PyReturned::Held(tensor) => Ok(Returned::Held(tensor.get().view()?)),
+            PyReturned::Held(tensor) => Ok(Returned::Held(tensor.get().place()?)),
         }
     }
 }
@@ -238,7 +238,7 @@ impl PyRecording {
         let budget = memory_budget.map(Budget::from);
         let settings = Settings { exact, check_finite, parallel, budget };
         let results = results.into_iter().map(|(name, result)| Ok((name, result.returned()?)));
-        let states = states.into_iter().map(|(name, state)| Ok((name, state.get().view()?)));
+        let states = states.into_iter().map(|(name, state)| Ok((name, state.get().place()?)));
         let (results, states) =
             (results.collect::<PyResult<_>>()?, states.collect::<PyResult<_>>()?);
         let names = Names { arguments, results, states };

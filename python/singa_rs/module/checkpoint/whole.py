@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ... import files
+from ...dist.units import held
 from ...errors import CheckpointError, GraphError
 from ...tensor import Placeholder, Tensor
 from . import bounded_json, contents, onnx_writing, pair, safetensors_file
@@ -43,8 +44,21 @@ def write(
     for name, one in states.items():
         if isinstance(one, Placeholder):
             raise GraphError(f"{op}: {name!r} is an unfilled {one!r}")
+    with held(states.values(), keeps=writes):
+        _write(op, path, model, states, state, writes)
+
+
+def _write(
+    op: str,
+    path: str,
+    model: Module,
+    states: Mapping[str, Tensor],
+    state: Mapping[str, Any],
+    writes: bool,
+) -> None:
     for one in states.values():
-        if not one.is_allocated:  # its initial value is drawn when it is read, so generators wait
+        is_there = one.is_allocated or one._divided is not None
+        if not is_there:  # its initial value is drawn when it is read, so generators wait
             one.to_numpy()
     encoder = Encoder(op)
     text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))

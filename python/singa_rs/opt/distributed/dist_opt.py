@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -129,9 +129,10 @@ class DistOpt(Parts):
         """What a recorded step may read."""
         return ((k, v) for k, v in self.__dict__.items() if k not in _HIDDEN)
 
-    def _turn(self) -> int:
-        """Where it is in the cycle of partial updates, each of which is recorded by itself."""
-        return self.partial
+    def _turn(self) -> Hashable:
+        """Where it is in the cycle of partial updates, each of which is recorded by itself; and
+        which parameters are yet to be divided."""
+        return self.partial, () if self._shares is None else self._shares.turn()
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes; given True, it keeps later residuals."""

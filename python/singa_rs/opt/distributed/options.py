@@ -13,12 +13,8 @@ _FORMS = (None, "float16", "bfloat16", "sparse", "low_rank")
 def stage(shard: Any) -> int:
     """The stage that `shard` says; True is 1."""
     made = int(shard) if isinstance(shard, bool) else whole(shard, "DistOpt: shard")
-    if made == 3:
-        raise ValueError(
-            "DistOpt: got shard=3; parameters stay whole on each rank, want shard=2 or less"
-        )
-    if not 0 <= made <= 2:
-        raise ValueError(f"DistOpt: got shard={shard}, want 0, 1 or 2")
+    if not 0 <= made <= 3:
+        raise ValueError(f"DistOpt: got shard={shard}, want 0, 1, 2 or 3")
     return made
 
 

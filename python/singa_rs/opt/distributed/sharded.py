@@ -1,4 +1,4 @@
-"""Updates that are divided among the ranks (ZeRO stages 1 and 2: Rajbhandari et al., 2020)."""
+"""Updates that are divided among the ranks (ZeRO: Rajbhandari et al., 2020)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import autograd, tensor
-from ...dist.exchange import all_reduce
+from ...dist.ahead import gathering
+from ...dist.exchange import all_reduce, new
 from ...dist.together import gathered, scattered
+from ...dist.units import Unit
 from ...dist.work import Work
 from ...errors import ShapeError
-from ...record import making_state
+from ...record import making_state, once_run
 from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair
@@ -23,11 +25,19 @@ from .layout import Layout
 
 class Share(NamedTuple):
     """A rank's share of a bucket of parameters, for which the optimizer has moments and, in stage
-    2, sums of gradients. It knows it by the identity of `tensor`."""
+    2, sums of gradients. It knows it by the identity of `tensor`. In stage 3 the parameters are
+    divided, too: they are those of `unit`."""
 
     tensor: Tensor
     params: list[Tensor]
     layout: Layout
+    unit: Unit | None = None
+
+    def whole(self) -> list[int]:
+        """Which of the parameters are not divided as this unit's: all before stage 3."""
+        unit = self.unit
+        pairs = enumerate(self.params)
+        return [i for i, param in pairs if unit is None or not unit.has(i, param)]
 
     def names(self, optimizer: Optimizer) -> list[str]:
         """What the moments of the parameters are reported as."""
@@ -39,7 +49,8 @@ class Shares:
 
     A rank gets the average of its share of the gradients alone, and makes its share of the new
     parameters, which all ranks gather then. So moments take a part of the memory on each rank; in
-    stage 2 gradients that add up over several losses do, too.
+    stage 2 gradients that add up over several losses do, too. In stage 3 the parameters themselves
+    do, from the first update on: what uses one gathers it (`Unit`).
     """
 
     def __init__(self, rank: int, size: int, stage: int) -> None:
@@ -64,7 +75,10 @@ class Shares:
         """
         step = Divided(self, optimizer, limit)
         optimizer._train(loss, step)
+        gathering().end()
         step.gather()
+        if self.turn():
+            once_run(self.divide)
 
     def accumulate(self, optimizer: Optimizer, loss: Tensor, limit: int) -> None:
         """Backward; adds this rank's share of the averaged gradients to its sums.
@@ -73,6 +87,20 @@ class Shares:
             ValueError: as `train`.
         """
         optimizer._add_up(loss, Divided(self, optimizer, limit))
+        gathering().end()
+
+    def turn(self) -> tuple[int, ...]:
+        """How many parameters of each bucket are whole, where one is in stage 3; () else."""
+        if self.stage < 3:
+            return ()
+        counts = tuple(len(share.whole()) for share in self.found.values())
+        return counts if any(counts) else ()
+
+    def divide(self) -> None:
+        """Divides the parameters that are whole."""
+        for share in self.found.values():
+            for index in share.whole():
+                share.unit.take(index, share.params[index])
 
     def of(self, number: int, params: list[Tensor], optimizer: Optimizer) -> Share:
         """This rank's share of a bucket, with the present values of its parameters.
@@ -82,15 +110,32 @@ class Shares:
         """
         layout = Layout([param.shape for param in params], self.size)
         known = self.found.get(number)
-        made = Share(self._tensor(number, params, layout, known), params, layout)
+        share = self._tensor(number, params, layout, known)
+        made = Share(share, params, layout, self._unit(share, params, layout, known))
         if known is not None:
             _check_same(number, known, made, optimizer)
         self.found[number] = made
+        whole = set(made.whole())
         with autograd.no_grad():
             for piece in layout.pieces(self.rank):
-                piece.within(made.tensor).copy_from(piece.of(params[piece.index]))
+                if piece.index in whole:
+                    piece.within(share).copy_from(piece.of(params[piece.index]))
         self._take_waiting(made, optimizer)
         return made
+
+    def _unit(
+        self, share: Tensor, params: list[Tensor], layout: Layout, known: Share | None
+    ) -> Unit | None:
+        """What divides the parameters of a bucket in stage 3."""
+        if self.stage < 3 or known is not None:
+            return None if known is None else known.unit
+        for param in params:
+            if not param._is_alone:
+                raise ValueError(
+                    f"DistOpt: got {param.name} with shard=3, which shares its memory with other "
+                    "tensors or is not row-major, want a parameter with memory of its own"
+                )
+        return Unit(share, layout, self.rank, [param.name for param in params], self)
 
     def _tensor(
         self, number: int, params: list[Tensor], layout: Layout, known: Share | None
@@ -101,7 +146,7 @@ class Shares:
             made = Tensor((layout.share,), params[0].device, params[0].dtype, requires_grad=False)
             made.set_value(0)
         made.name = f"share{number}"
-        made.set_account("states")
+        made.set_account("parameters" if self.stage > 2 else "states")
         return made
 
     def _take_waiting(self, share: Share, optimizer: Optimizer) -> None:
@@ -186,9 +231,11 @@ class Divided(Exchange):
         return all_reduce(autograd.cast(is_finite, tensor.int32), "min") > 0
 
     def gather(self) -> None:
-        """Writes the updated shares of all ranks into the parameters."""
+        """Writes the updated shares of all ranks into the parameters, except where all are
+        divided."""
+        shares = [share for share in self.updated if share.whole()]
         with autograd.no_grad():
-            works = [gathered(share.tensor, share.params) for share in self.updated]
+            works = [gathered(share.tensor, _receivers(share.params)) for share in shares]
             for work in works:
                 work.wait()
 
@@ -215,6 +262,11 @@ def check(optimizer: Optimizer, stage: int) -> None:
         raise ValueError(
             f"DistOpt: got {name} with shard={stage}, whose updates need whole gradients"
         )
+
+
+def _receivers(params: list[Tensor]) -> list[Tensor]:
+    """The parameters, or others in the place of those that are divided."""
+    return [new(one.shape, one) if one._divided else one for one in params]
 
 
 def _check_same(number: int, known: Share, made: Share, optimizer: Optimizer) -> None:
