@@ -60,6 +60,7 @@ def optimizers(case: Any) -> dict[str, Callable[[], Any]]:
         "float16": lambda: opt.DistOpt(sgd(), compress="float16"),
         "sparse, 1%": lambda: Sparse(sgd()),
         "shard=1": lambda: opt.DistOpt(sgd(), shard=1),
+        "shard=3": lambda: opt.DistOpt(sgd(), shard=3),
     }
 
 

@@ -55,7 +55,12 @@ pub enum Exchange {
         fold: Fold,
     },
     /// Each rank receives those of rank 0, 1, ... in order.
-    AllGather,
+    AllGather {
+        /// A number that all ranks must give, so that shares of one thing are not taken for those of
+        /// another; 0 where nothing has numbers.
+        #[serde(default)]
+        of: u64,
+    },
     /// Rank r receives part r of each rank, in order.
     AllToAll,
     /// All receive the root's.
@@ -83,7 +88,7 @@ impl Exchange {
         match self {
             Exchange::AllReduce { .. } => "all_reduce",
             Exchange::ReduceScatter { .. } => "reduce_scatter",
-            Exchange::AllGather => "all_gather",
+            Exchange::AllGather { .. } => "all_gather",
             Exchange::AllToAll => "all_to_all",
             Exchange::Broadcast { .. } => "broadcast",
             Exchange::Send { .. } => "send",
@@ -105,6 +110,9 @@ impl Exchange {
                 format!("{name} of {count} {dtype:?} ({fold:?}, {wire:?})")
             }
             Exchange::ReduceScatter { fold } => format!("{name} of {count} {dtype:?} ({fold:?})"),
+            Exchange::AllGather { of: of @ 1.. } => {
+                format!("{name} of {count} {dtype:?} in bucket {of}")
+            }
             Exchange::Broadcast { root } => format!("{name} of {count} {dtype:?} from rank {root}"),
             Exchange::Barrier => name.into(),
             // Both ends have the same words.
@@ -145,7 +153,7 @@ impl Exchange {
     /// Bytes of the result on this rank, of `bytes` that each rank gives.
     pub fn received(&self, bytes: usize, ranks: usize) -> usize {
         match self {
-            Exchange::AllGather => bytes * ranks,
+            Exchange::AllGather { .. } => bytes * ranks,
             Exchange::ReduceScatter { .. } => bytes / ranks,
             Exchange::Send { .. } | Exchange::Barrier => 0,
             _ => bytes,

@@ -78,7 +78,9 @@ impl Runner<'_> {
         match exchange {
             Exchange::AllReduce { fold, wire } => self.all_reduce(round, (fold, wire), dtype, mine),
             Exchange::ReduceScatter { fold } => self.reduce_scatter(round, fold, dtype, mine),
-            Exchange::AllGather | Exchange::Barrier => self.all_gather(round, mine, received),
+            Exchange::AllGather { .. } | Exchange::Barrier => {
+                self.all_gather(round, mine, received)
+            }
             Exchange::AllToAll => {
                 let mut all = self.buffers.take(received);
                 self.transport.all_to_all(round, &mine, &mut all)?;

@@ -97,7 +97,7 @@ fn sent(exchange: &Exchange, given: &[Vec<u8>]) -> Vec<u64> {
 #[test]
 fn bytes_are_counted_once_for_each_rank_that_receives_them() {
     let (small, large) = (floats((0..12).map(|i| i as f32)), floats((0..12_000).map(|_| 1.0)));
-    assert_eq!(sent(&Exchange::AllGather, &vec![small.clone(); 3]), [2 * 48; 3]);
+    assert_eq!(sent(&Exchange::AllGather { of: 0 }, &vec![small.clone(); 3]), [2 * 48; 3]);
     assert_eq!(sent(&Exchange::AllToAll, &vec![small.clone(); 3]), [2 * 16; 3]);
     assert_eq!(sent(&Exchange::Broadcast { root: 1 }, &vec![small; 3]), [0, 2 * 48, 0]);
     let reduce = reduction(Fold::Sum, Wire::Dense);
@@ -147,7 +147,7 @@ fn integers_wrap_and_the_largest_is_nan_if_one_is() {
 fn parts_are_gathered_scattered_and_sent() {
     let given: Vec<Vec<u8>> = (0..3).map(|rank| (0..6).map(|i| 10 * rank + i).collect()).collect();
     let got = |exchange| exchanged(&exchange, DType::UInt8, &given);
-    assert!(got(Exchange::AllGather).iter().all(|one| *one == given.concat()));
+    assert!(got(Exchange::AllGather { of: 0 }).iter().all(|one| *one == given.concat()));
     assert_eq!(got(Exchange::AllToAll)[1], [2, 3, 12, 13, 22, 23]);
     assert_eq!(got(Exchange::ReduceScatter { fold: Fold::Sum })[2], [42, 45]);
     assert!(got(Exchange::Broadcast { root: 2 }).iter().all(|one| *one == given[2]));
@@ -156,7 +156,7 @@ fn parts_are_gathered_scattered_and_sent() {
 }
 
 fn ask(bytes: &[u8]) -> Request<Vec<&[u8]>> {
-    let (exchange, dtype) = (Exchange::AllGather, DType::UInt8);
+    let (exchange, dtype) = (Exchange::AllGather { of: 0 }, DType::UInt8);
     Request { exchange, dtype, count: bytes.len(), bytes: vec![bytes] }
 }
 
@@ -184,7 +184,7 @@ fn a_slot_gives_the_result_of_what_was_started_last() {
     let groups: Vec<_> =
         Channels::group(2).into_iter().map(|one| open(Box::new(one)).unwrap()).collect();
     let finish = |group: &Group, want: &[u8]| {
-        group.finish(1, &Exchange::AllGather, 2, |got| assert_eq!(got, want)).unwrap();
+        group.finish(1, &Exchange::AllGather { of: 0 }, 2, |got| assert_eq!(got, want)).unwrap();
     };
     groups[0].begin(1, ask(&[1])).unwrap();
     let begin_again = || groups[0].begin(1, ask(&[7]));
@@ -213,7 +213,8 @@ fn ranks_that_come_with_other_steps_are_told_in_what_they_differ() {
             name.into_iter().for_each(|name| group.enter(&step(name)));
             group.begin(0, ask(&[1])).unwrap();
         }
-        let finish = |group: &Arc<Group>| group.finish(0, &Exchange::AllGather, 3, |_| ());
+        let finish =
+            |group: &Arc<Group>| group.finish(0, &Exchange::AllGather { of: 0 }, 3, |_| ());
         groups.iter().map(finish).collect::<Vec<_>>()
     };
     assert!(run([Some("tanh"), None, Some("tanh")]).iter().all(Result::is_ok));
@@ -233,7 +234,7 @@ fn what_is_wrong_is_an_error_and_a_closed_group_takes_nothing() {
     let mut ranks = Channels::group(2);
     ranks[0].hurts = Some("it hurts");
     let group = open(Box::new(ranks.remove(0))).unwrap();
-    let finish = || error(group.finish(1, &Exchange::AllGather, 2, |_| ()));
+    let finish = || error(group.finish(1, &Exchange::AllGather { of: 0 }, 2, |_| ()));
     assert_eq!(finish(), "exchange: all_gather: it was not started");
     group.begin(1, ask(&[1])).unwrap();
     assert_eq!(finish(), "exchange: all_gather: rank 1 failed: it hurts");

@@ -16,6 +16,8 @@ CASES = {
     "Adam, moments divided": ("Adam", {"clip_norm": 0.5}, {"shard": 1}, False),
     "SGD, gradients divided": ("SGD", {"clip_norm": 0.5}, {"shard": 2}, True),
     "Adam, gradients divided": ("Adam", {}, {"shard": 2}, True),
+    "SGD, parameters divided": ("SGD", {"clip_norm": 0.5}, {"shard": 3}, True),
+    "Adam, parameters divided": ("Adam", {}, {"shard": 3}, False),
 }
 POINTS = tuple(np.concatenate(column) for column in zip(*dist_models.batches(20), strict=True))
 

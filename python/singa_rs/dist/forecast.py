@@ -15,6 +15,7 @@ import numpy as np
 from .. import autograd
 from ..tensor import Tensor, float16, from_numpy
 from .buckets import WINDOW, filled
+from .measured import DEFAULT
 from .measured import chosen as bucket_elements
 from .sparse import chosen
 from .uses import end_of_uses, uses_of
@@ -169,8 +170,6 @@ class Memory(NamedTuple):
     whole: int
     #: The optimizer's moments.
     moments: int
-    #: The largest bucket.
-    bucket: int
 
 
 class Scheme(NamedTuple):
@@ -187,6 +186,8 @@ class Scheme(NamedTuple):
     keeps: bool = False
     #: Whether the parameters themselves are divided, and gathered where they are used.
     gathers: bool = False
+    #: Whether the network decides how large buckets are, as results do not depend on it.
+    measures: bool = False
 
 
 def _rounded(gradients: Tensor) -> Any:
@@ -200,8 +201,8 @@ def _sparsified(gradients: Tensor) -> Any:
 
 
 SCHEMES = (
-    Scheme("all gradients", Sums.dense),
-    Scheme("float16", Sums.half, _rounded),
+    Scheme("all gradients", Sums.dense, measures=True),
+    Scheme("float16", Sums.half, _rounded, measures=True),
     Scheme("sparse, 1%", Sums.sparse, _sparsified, keeps=True),
     Scheme(f"low rank, {_COLUMNS}", Sums.low_rank, keeps=True),
     Scheme("shard=1", Sums.scattered, divides=True),
@@ -245,49 +246,44 @@ class Forecast:
         moments, and the moments."""
         self.ranks, self.network, self.alone = ranks, network, seconds
         sums = Sums(network, ranks)
-        limit = bucket_elements(2 * (ranks - 1) * network.latency, 2 / network.bandwidth)
+        measured = bucket_elements(2 * (ranks - 1) * network.latency, 2 / network.bandwidth)
         ordered = sorted(gradients, key=attrgetter("ready"))
         by = attrgetter("numel"), attrgetter("itemsize")
-        self.buckets = list(filled(ordered, limit, *by))
-        largest = max((sum(one.bytes for one in bucket) for bucket in self.buckets), default=0)
-        self._memory = Memory(memory[0], memory[1], largest)
+        #: By `Scheme.measures`.
+        self._buckets = {
+            measures: list(filled(ordered, limit, *by))
+            for measures, limit in ((True, measured), (False, DEFAULT))
+        }
+        self._memory = Memory(*memory)
         self.rows = [self._row(scheme, sums) for scheme in SCHEMES]
 
     def _row(self, scheme: Scheme, sums: Sums) -> Row:
-        costs = [scheme.cost(sums, bucket) for bucket in self.buckets]
-        ready = [bucket[-1].ready for bucket in self.buckets]
+        buckets = self._buckets[scheme.measures]
+        costs = [scheme.cost(sums, bucket) for bucket in buckets]
+        ready = [bucket[-1].ready for bucket in buckets]
         end = _end(self.alone, ready, [cost.seconds for cost in costs])
         if scheme.gathers:
-            uses = uses_of(self.buckets)
-            gathered = [sums.scattered(self.buckets[number]) for _, number in uses]
+            uses = uses_of(buckets)
+            gathered = [sums.scattered(buckets[number]) for _, number in uses]
             needs = [(begin, cost.seconds) for (begin, _), cost in zip(uses, gathered, strict=True)]
             scatters = zip(ready, (cost.seconds for cost in costs), strict=True)
             end = end_of_uses(self.alone, needs, scatters)
             costs += gathered
         elif scheme.divides:
-            gathered = [sums.scattered(bucket) for bucket in self.buckets]
+            gathered = [sums.scattered(bucket) for bucket in buckets]
             end += sum(cost.seconds for cost in gathered)
             costs += gathered
         exchanging = sum(cost.seconds for cost in costs)
         hidden = 1 - (end - self.alone) / exchanging if exchanging else 1.0
         sent = round(sum(cost.sent for cost in costs))
         if scheme.local is not None and sent:
-            end += self._local(scheme.local)
-        return Row(scheme.name, end, exchanging, sent, hidden, self._bytes(scheme))
+            end += _local(scheme.local, buckets)
+        return Row(scheme.name, end, exchanging, sent, hidden, self._bytes(scheme, buckets))
 
-    def _local(self, work: Callable[[Tensor], Any]) -> float:
-        """Seconds that all buckets take on this machine."""
-        sizes = [sum(one.numel for one in bucket) for bucket in self.buckets]
-        # The device's random numbers are the program's.
-        drawn = np.random.default_rng(0).normal(size=min(max(sizes), _SAMPLE))
-        sample = from_numpy(drawn.astype(np.float32))
-        with autograd.no_grad():
-            least = min(_timed(lambda: work(sample)) for _ in range(_RUNS))
-        return sum(sizes) / sample.numel * least
-
-    def _bytes(self, scheme: Scheme) -> int:
-        whole, moments, bucket = self._memory
-        gradients = sum(one.bytes for bucket in self.buckets for one in bucket)
+    def _bytes(self, scheme: Scheme, buckets: Sequence[Sequence[Gradient]]) -> int:
+        whole, moments = self._memory
+        sizes = [sum(one.bytes for one in bucket) for bucket in buckets]
+        gradients, bucket = sum(sizes), max(sizes, default=0)
         kept = moments // self.ranks if scheme.divides else moments
         shares = gradients // self.ranks if scheme.divides else 0
         travelling = min((WINDOW + 1) * bucket, gradients)
@@ -319,6 +315,17 @@ def _timed(call: Callable[[], Any]) -> float:
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
+
+
+def _local(work: Callable[[Tensor], Any], buckets: Sequence[Sequence[Gradient]]) -> float:
+    """Seconds that all buckets take on this machine."""
+    sizes = [sum(one.numel for one in bucket) for bucket in buckets]
+    # The device's random numbers are the program's.
+    drawn = np.random.default_rng(0).normal(size=min(max(sizes), _SAMPLE))
+    sample = from_numpy(drawn.astype(np.float32))
+    with autograd.no_grad():
+        least = min(_timed(lambda: work(sample)) for _ in range(_RUNS))
+    return sum(sizes) / sample.numel * least
 
 
 def _end(alone: float, ready: Sequence[float], costs: Sequence[float]) -> float:

@@ -40,11 +40,11 @@ def scattered(tensors: Sequence[Tensor], op: str = "mean") -> Work:
     return Work(spec, [dense(one) for one in tensors], [share], lambda: share)
 
 
-def gathered(share: Tensor, to: Sequence[Tensor]) -> Work:
+def gathered(share: Tensor, to: Sequence[Tensor], of: int = 0) -> Work:
     """Writes the shares of all ranks, one after the other, into tensors, which `wait` returns. What
-    the tensors have no room for is dropped."""
+    the tensors have no room for is dropped. Ranks that give another number `of` are refused."""
     made, result = _receivers(to)
-    return Work({"op": "all_gather"}, [share], made, result)
+    return Work({"op": "all_gather", "of": of}, [share], made, result)
 
 
 def _receivers(to: Sequence[Tensor]) -> tuple[list[Tensor], Callable[[], Sequence[Tensor]]]:

@@ -78,7 +78,7 @@ class Unit:
         """Begins to gather the unit."""
         to = [new(shape, self.share) for shape in self.layout.shapes]
         with _Explained(self.names), autograd.no_grad():
-            return Gathered(self, gathered(self.share, to))
+            return Gathered(self, gathered(self.share, to, self.number))
 
     def finish(self, work: Any) -> Sequence[Tensor]:
         """The gathered tensors."""
@@ -116,6 +116,6 @@ class _Explained:
         if isinstance(error, _core.DistError) and len(error.args) == 1:
             more = "" if len(self._names) < 3 else f" and {len(self._names) - 2} more"
             error.args = (
-                f"{error.args[0]}; it gathers {', '.join(self._names[:2])}{more}, which are divided"
-                " among ranks (shard=3): all ranks have to use them together",
+                f"{error.args[0]}; it gathers {', '.join(self._names[:2])}{more} (shard=3), which "
+                "all ranks have to use together",
             )

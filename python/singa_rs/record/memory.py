@@ -24,7 +24,7 @@ class Spot(NamedTuple):
     """The memory of a tensor's elements, and its flags."""
 
     block: int
-    offset: int
+    offset: int | tuple[int, int]
     strides: tuple[int, ...]
     flags: Flags
 
@@ -44,8 +44,17 @@ def memory(tensor: Tensor) -> Hashable:
         return key_of(tensor)
     made = is_intermediate(tensor)
     flags = Flags(tensor.requires_grad, tensor._stores_grad, made, type(tensor))
-    spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flags)
+    spot = Spot(*_place(tensor), tensor.strides, flags)
     return Memory(spot, (tensor.shape, tensor.dtype, flags), tensor.is_recorded)
+
+
+def _place(tensor: Tensor) -> tuple[int, int | tuple[int, int]]:
+    """A tensor's block and where it is in that; of one that is divided among ranks, this rank's
+    share of its unit, which is what graphs use."""
+    if tensor._divided is None:
+        return tensor.block_id, tensor.offset
+    unit, index = tensor._divided
+    return unit.share.block_id, (index, tensor.offset)
 
 
 def pattern(value: Any, captured: Collection[int]) -> Any:

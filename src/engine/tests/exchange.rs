@@ -101,6 +101,8 @@ fn what_cannot_be_exchanged_is_refused() {
     let odd = tensor(&engine, &[3], &[1i32; 3]);
     assert!(refused(Exchange::AllToAll, &odd).contains("that 2 ranks share equally"));
     let transposed = x.permute(&[1, 0]).unwrap();
-    assert!(refused(Exchange::AllGather, &transposed).contains("want a contiguous tensor"));
+    assert!(
+        refused(Exchange::AllGather { of: 0 }, &transposed).contains("want a contiguous tensor")
+    );
     assert!(run(&engine, start(&group, 0), &[]).is_err());
 }

@@ -84,8 +84,9 @@ class DistOpt(Parts):
             buffSize: the most elements of several gradients that are exchanged in one piece.
             communicator: the processes, joined before; they may not be given twice.
             shard: what is divided among the ranks in `backward_and_update` (ZeRO's stages): 1, the
-                optimizer's moments; 2, gradients that add up, too; 0, nothing. For optimizers that
-                update each element by itself.
+                optimizer's moments; 2, gradients that add up, too; 3, parameters, too, which all
+                ranks use together then; 0, nothing. For optimizers that update each element by
+                itself.
             compress: how gradients travel when the optimizer is called: "float16" and "bfloat16"
                 (`backward_and_update_half`), "sparse" (`backward_and_sparse_update`) or "low_rank"
                 (`backward_and_low_rank_update`), with their defaults; None, as they are.
@@ -279,14 +280,14 @@ class DistOpt(Parts):
         self.opt._train(loss, Exchange(factored))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
-        """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard=2`,
+        """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` of 2 or 3,
         gradients are averaged over all ranks at once, each of which keeps its share of the sums.
 
         Args:
-            threshold: with `shard=2`, as that of `backward_and_update`, and the same.
+            threshold: with `shard` of 2 or 3, as that of `backward_and_update`, and the same.
 
         Raises:
-            ValueError, DistError: with `shard=2`, as `backward_and_update`.
+            ValueError, DistError: with `shard` of 2 or 3, as `backward_and_update`.
         """
         limit = self._limit(threshold, "accumulate")
         if self._shares is None or self.shard < 2:

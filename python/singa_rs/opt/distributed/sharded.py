@@ -57,6 +57,8 @@ class Shares:
         self.rank, self.size, self.stage = rank, size, stage
         #: By the number of the bucket, in the order in which backward fills them.
         self.found: dict[int, Share] = {}
+        #: What the units have in common: not this object, which holds what holds them.
+        self._family = object()
 
     def remember(self) -> Callable[[], None]:
         """Returns a function that drops the shares made since."""
@@ -135,7 +137,7 @@ class Shares:
                     f"DistOpt: got {param.name} with shard=3, which shares its memory with other "
                     "tensors or is not row-major, want a parameter with memory of its own"
                 )
-        return Unit(share, layout, self.rank, [param.name for param in params], self)
+        return Unit(share, layout, self.rank, [param.name for param in params], self._family)
 
     def _tensor(
         self, number: int, params: list[Tensor], layout: Layout, known: Share | None
