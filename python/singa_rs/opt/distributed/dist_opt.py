@@ -280,7 +280,7 @@ class DistOpt(Parts):
         self.opt._train(loss, Exchange(factored))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
-        """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` of 2 or 3,
+        """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` 2 or 3
         gradients are averaged over all ranks at once, each of which keeps its share of the sums.
 
         Args:
