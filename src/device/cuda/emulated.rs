@@ -232,7 +232,8 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
     }
     let prelude = HEADER.to_string() + code.prelude;
     let [header, _] = once(&folder, &prelude, ["h", "h.gch"], &["-x", "c++-header"])?;
-    let [_, runtime] = once(&folder, RUNTIME, ["cpp", "so"], &["-shared"])?;
+    let with_functions = ["-shared", "-Wl,--no-as-needed", "-lm"];
+    let [_, runtime] = once(&folder, RUNTIME, ["cpp", "so"], &with_functions)?;
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Relaxed);
     let own = folder.join(format!("{hash:016x}-{}-{count}.cpp", std::process::id()));
@@ -244,8 +245,9 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
     );
     std::fs::write(&own, format!("{text}\n{entry}")).map_err(failed)?;
     let made = own.with_extension("so");
-    let form = [OsStr::new("-shared"), OsStr::new("-include"), header.as_os_str()];
-    run(compiler().args(form).arg(&own).arg(runtime).arg("-o").arg(&made))?;
+    // The libraries that the runtime is linked to serve kernels, too: linking them takes a while.
+    let form = ["-shared", "-nostdlib", "-include"].map(OsStr::new);
+    run(compiler().args(form).arg(header).arg(&own).arg(runtime).arg("-o").arg(&made))?;
     std::fs::rename(made, &library).map_err(failed)?;
     std::fs::remove_file(own).map_err(failed)?;
     Ok(library)
@@ -274,7 +276,7 @@ fn once(folder: &Path, text: &str, ends: [&str; 2], form: &[&str]) -> Result<[Pa
 /// Products and sums are not contracted, as on a GPU: fused kernels then give the same bits.
 fn compiler() -> Command {
     let mut command = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-    command.args(["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fwrapv", "-w"]);
+    command.args(["-pipe", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fwrapv", "-w"]);
     command
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Narrow, Reach};
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::scan::{Scan, ScanFn};
@@ -225,7 +225,7 @@ impl<A: Total> Lines<A> {
             None => (self.others.elements().div_ceil(ROWS), 0),
         };
         team::ranges(tasks, 1, width, &|range, _| {
-            isa::run(Isa::active(), Part { lines: self, io, range, tile, join });
+            Narrow::run(Isa::active(), Part { lines: self, io, range, tile, join });
         })
     }
 }

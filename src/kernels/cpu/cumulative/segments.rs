@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{Along, CHUNK, Join, Lines, ROWS, Total, advance};
 use crate::device::team;
 use crate::error::Result;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Narrow, Reach};
 use crate::kernels::cpu::space;
 use crate::kernels::{Io, Width};
 
@@ -70,7 +70,7 @@ impl Segments {
     ) -> Result<()> {
         let along = &Along { lines, io, along: &lines.axis };
         team::ranges(self.all.len(), 1, width, &|range, _| {
-            isa::run(Isa::active(), Totals { segments: self, along, range, join });
+            Narrow::run(Isa::active(), Totals { segments: self, along, range, join });
         })?;
         for row in 0..self.all.len() / self.each {
             let mut before = join.start();
@@ -81,7 +81,7 @@ impl Segments {
             }
         }
         team::ranges(self.groups.len(), 1, width, &|range, _| {
-            isa::run(Isa::active(), Scans { segments: self, along, range, join });
+            Narrow::run(Isa::active(), Scans { segments: self, along, range, join });
         })
     }
 }

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use crate::dtype::{Bool, Element};
-use crate::kernels::cpu::simd::isa::{Every, Least, Reach};
+use crate::kernels::cpu::simd::isa::{Least, Narrow, Reach};
 
 /// A key and the place of its element. Entries of equal keys have the order of their places, so
 /// that any way to sort entries is stable.
@@ -26,7 +26,7 @@ pub trait Entry: Copy + Ord + Send + Sync + Default + 'static {
 /// Keys of 32 bits, of axes of less than 2^32 elements.
 impl Entry for u64 {
     const KEY_BITS: u32 = 32;
-    type Reach = Every;
+    type Reach = Narrow;
 
     #[inline(always)]
     fn new(key: u64, place: usize) -> u64 {
