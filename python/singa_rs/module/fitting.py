@@ -54,8 +54,7 @@ class Fitted(Layer):
             shuffle: whether the rows of arrays get a random order in each epoch, of the seed that
                 `singa_rs.set_seed` gave.
             metrics: by name, or named after their classes (`metric.Accuracy` is `accuracy`).
-                Computed of what the steps return as outputs, which copies these to the host, and
-                of the validation.
+                Computed of the steps' outputs, which are copied to the host, and of the validation.
             loss: of outputs and targets, for validation; by default the module's attribute `loss`.
             progress: whether there is a bar, or a line per epoch, on the error output.
 
@@ -64,8 +63,7 @@ class Fitted(Layer):
 
         Raises:
             FloatingPointError: a loss is NaN or infinite, by epoch and batch; the error has the
-                `history` so far. In mixed precision in float16, whose optimizer skips such a step,
-                it is left out.
+                `history` so far. In float16, whose optimizer skips such a step, it is left out.
             TypeError, ValueError: arguments of other kinds, no batches in an epoch.
         """
         if not callable(getattr(self, "train_one_batch", None)):
