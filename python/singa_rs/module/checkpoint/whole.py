@@ -88,7 +88,7 @@ def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelPr
             reason = str(error)
     kind = type(model).__name__
     message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
-    warnings.warn(message, stacklevel=4)
+    warnings.warn(message, stacklevel=5)
     return onnx_writing.tensors_only()
 
 
