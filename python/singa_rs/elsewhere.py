@@ -138,6 +138,11 @@ def absent(module: str) -> Callable[[str], Any]:
     return __getattr__
 
 
+def lacking(owner: object, name: str, hint: str) -> AttributeError:
+    """The error about an attribute that an object lacks."""
+    return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}{hint}")
+
+
 def of_tensor(name: str) -> str:
     """The end of the message about an attribute that tensors lack."""
     is_private = name.startswith("_")

@@ -31,7 +31,7 @@ from ._core import (
     OutOfMemoryError,
     ShapeError,
 )
-from .refusals import MISCALLED, REFUSED, is_of_package, wanted
+from .refusals import MISCALLED, REFUSED, flag, is_of_package, wanted
 from .shown import is_tensor, shown
 
 __all__ = [
@@ -189,10 +189,11 @@ def _strict_of(function: Callable[..., Any]) -> dict[int | str, inspect.Paramete
 
 
 def _check_strict(op: str, one: inspect.Parameter, value: Any) -> None:
-    is_flag = one.annotation == "bool"
-    if not isinstance(value, (np.bool_, Integral) if is_flag else (str, type(None))):
-        want = "a bool" if is_flag else "a str or None"
-        raise TypeError(f"{op}: {one.name}: got {shown(value)}, want {want}")
+    argument = f"{op}: {one.name}"
+    if one.annotation == "bool":
+        flag(value, argument)
+    elif not isinstance(value, (str, type(None))):
+        raise TypeError(f"{argument}: got {shown(value)}, want a str or None")
 
 
 def called(function: Any, name: str, doc: str | None, home: str | None = None) -> Any:

@@ -1,4 +1,5 @@
-"""What Python says of calls whose arguments do not fit a function, with what is wanted instead."""
+"""Refusals of arguments: what Python says of calls that do not fit a function, with what is wanted
+instead, and flags that are none."""
 
 from __future__ import annotations
 
@@ -6,9 +7,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection
 from functools import wraps
+from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from . import elsewhere
+from .shown import shown
 
 _ROOT = __name__.partition(".")[0]
 _P = ParamSpec("_P")
@@ -33,6 +38,27 @@ def hinted(function: Callable[_P, _R], advice: str = "") -> Callable[_P, _R]:
             raise TypeError(f"{text}; want {hint}") from None
 
     return call
+
+
+class Hinted:
+    """Its direct subclasses are bases: `hinted` holds for the constructors of what derives from
+    these."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "__init__" in vars(cls) and Hinted not in cls.__bases__:
+            cls.__init__ = hinted(cls.__init__)  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
+
+
+def flag(value: Any, argument: str) -> bool:
+    """A bool, or an int in its place.
+
+    Raises:
+        TypeError: anything else, such as text, which would be true.
+    """
+    if not isinstance(value, (np.bool_, Integral)):
+        raise TypeError(f"{argument}: got {shown(value)}, want a bool")
+    return bool(value)
 
 
 def is_of_package(function: Callable[..., Any]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from ..tensor.numbers import flag
+from ..refusals import flag
 
 
 class _Mode(threading.local):

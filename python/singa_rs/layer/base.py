@@ -165,7 +165,7 @@ class Layer(metaclass=_LayerType):
             if name in registered:
                 return registered[name]
             hint = elsewhere.of_layer(name, hasattr(type(self), "compile"))
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+            raise elsewhere.lacking(self, name, hint)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get(name, self) is not value:  # `+=` assigns the same object again

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DTypeError, ShapeError
+from ..refusals import flag as flag
 from ..shown import shown
 from ..tensor import Tensor
-from ..tensor.numbers import flag as flag
 from ..tensor.numbers import is_integral, is_real, real
 
 

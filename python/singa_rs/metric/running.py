@@ -8,25 +8,19 @@ import numpy as np
 
 from .. import elsewhere
 from ..errors import DTypeError, ShapeError
-from ..refusals import hinted
+from ..refusals import Hinted
 from ..shown import described
 from ..tensor import Tensor
 from ..tensor.numbers import as_array
 
 
-class Running:
+class Running(Hinted):
     """A metric over all batches since it was made or reset."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "__init__" in vars(cls):
-            cls.__init__ = hinted(cls.__init__)  # type: ignore[method-assign]
-        super().__init_subclass__(**kwargs)
 
     if not TYPE_CHECKING:  # so that checkers refuse what metrics do not have
 
         def __getattr__(self, name: str) -> Any:
-            kind, hint = type(self).__name__, elsewhere.of_metric(name)
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+            raise elsewhere.lacking(self, name, elsewhere.of_metric(name))
 
     def __repr__(self) -> str:
         """Its settings but for the defaults."""

@@ -11,7 +11,7 @@ from ..autograd.mode import mode
 from ..layer.check import tensors
 from ..notices import once
 from ..record import updating
-from ..refusals import hinted
+from ..refusals import Hinted
 from ..tensor import Tensor
 from .clipping import clip_grad_value, clipped_norms
 from .exchange import Exchange, Pair
@@ -50,7 +50,7 @@ class Options(TypedDict, total=False):
 _CLIPS = {name: (f"{name}_limit", {}) for name in OPTIONAL}
 
 
-class Optimizer(Scheduled):
+class Optimizer(Hinted, Scheduled):
     """Applies gradients to parameters.
 
     Hyperparameters are as in `Scheduled`. Subclasses override `apply`, declare further
@@ -133,8 +133,6 @@ class Optimizer(Scheduled):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         cls.hyperparameters = {**cls.hyperparameters, **_CLIPS}
-        if "__init__" in vars(cls):
-            cls.__init__ = hinted(cls.__init__)  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
@@ -143,8 +141,7 @@ class Optimizer(Scheduled):
             """A group has the attributes of its optimizer, except its own."""
             parent = self.__dict__.get("_parent")
             if parent is None or name.startswith("__"):
-                kind, hint = type(self).__name__, elsewhere.of_optimizer(name)
-                raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+                raise elsewhere.lacking(self, name, elsewhere.of_optimizer(name))
             return getattr(parent, name)
 
     # ---- groups ----------------------------------------------------------------------------------
@@ -262,8 +259,8 @@ class Optimizer(Scheduled):
         """Advances the step counter and the schedules, by operations. No parameter is updated:
         PyTorch's `loss.backward(); optimizer.step()` is `optimizer(loss)`, of which the first such
         call warns."""
-        is_own = type(self).apply.__module__.startswith(__package__)  # which notes its updates
-        if mode.has_left_gradients and is_own:
+        # The package's optimizers note their updates.
+        if mode.has_left_gradients and type(self).apply.__module__.startswith(__package__):
             mode.has_left_gradients = False
             name = type(self).__name__
             once(("step", name), f"{name}.step: {_NO_UPDATE}")

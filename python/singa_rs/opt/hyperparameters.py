@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import autograd, device, tensor
+from .. import autograd, device, elsewhere, tensor
 from ..autograd.mode import mode
 from ..errors import ShapeError
 from ..layer.check import mapping
@@ -79,8 +79,7 @@ class Scheduled:
         elif self.__dict__.get(name, self) is value:
             return  # `+=` assigns the same object again
         elif name == "learning_rate":  # which nothing would read
-            kind = type(self).__name__
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}; want lr")
+            raise elsewhere.lacking(self, name, elsewhere.of_optimizer(name))
         else:
             object.__setattr__(self, name, value)
         note_change()

@@ -10,7 +10,7 @@ from typing import Any
 from .. import tensor
 from ..layer.check import flag, tensors
 from ..record import note_change
-from ..refusals import hinted
+from ..refusals import Hinted
 from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.numbers import is_real, real
@@ -37,7 +37,7 @@ def _check_step(step: Any, schedule: DecayScheduler) -> None:
     tensors((step,), type(schedule).__name__)
 
 
-class DecayScheduler:
+class DecayScheduler(Hinted):
     """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
     shape (1,), counted from 0) and returns a tensor of shape (1,)."""
 
@@ -51,11 +51,6 @@ class DecayScheduler:
             TypeError, ValueError: not a finite number.
         """
         self.init_value = number(init_value, f"{type(self).__name__}: init_value", -math.inf)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "__init__" in vars(cls):
-            cls.__init__ = hinted(cls.__init__)  # type: ignore[method-assign]
-        super().__init_subclass__(**kwargs)
 
     def call(self, step: Tensor) -> Tensor:
         """The value at a step."""

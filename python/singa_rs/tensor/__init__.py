@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core, errors, notices
 from .. import elsewhere as _elsewhere
 from .._core import ShapeError
+from ..refusals import flag as _flag
 from . import placing
 from .arrays import admission as _admission
 from .conversion import CallableInt, Conversions, Size
@@ -58,7 +59,6 @@ from .dtypes import (
     uint64,
 )
 from .numbers import as_array
-from .numbers import flag as _flag
 from .samples import (
     normal,
     rand,
@@ -373,9 +373,7 @@ class Tensor(Conversions, Writes, _core.Handle):
     if not TYPE_CHECKING:  # so that checkers refuse what tensors do not have
 
         def __getattr__(self, name: str) -> Any:
-            kind = type(self).__name__
-            hint = _elsewhere.of_tensor(name)
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+            raise _elsewhere.lacking(self, name, _elsewhere.of_tensor(name))
 
 
 _core.set_tensor_class(Tensor)

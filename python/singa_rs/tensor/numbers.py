@@ -58,17 +58,6 @@ def is_integral(value: Any) -> bool:
     return isinstance(value, Integral) and is_real(value)
 
 
-def flag(value: Any, argument: str) -> bool:
-    """A bool, or an int in its place.
-
-    Raises:
-        TypeError: anything else, such as text, which would be true.
-    """
-    if not isinstance(value, (np.bool_, Integral)):
-        raise TypeError(f"{argument}: got {shown(value)}, want a bool")
-    return bool(value)
-
-
 def as_array(value: Any, op: str) -> np.ndarray:
     """`value` as an array of bools, integers or floats.
 
