@@ -216,10 +216,10 @@ impl Handle {
         self.ask_block(|block| Arc::as_ptr(block).addr())
     }
 
-    /// Whether the block has memory allocated.
+    /// Whether the block has memory allocated, or each process that has a share of it does.
     #[getter]
     fn is_allocated(&self) -> PyResult<bool> {
-        self.ask_block(|block| block.is_allocated())
+        self.ask_block(|block| block.is_allocated() || block.divided().is_some())
     }
 
     /// Whether it was created in a recording by an operation that no graph has run yet.

@@ -299,7 +299,7 @@ def test_memory_is_there_before_the_first_write(tmp_path, is_scarce):
 
 def test_memory_is_scarce_if_half_of_it_would_be_taken():
     class Like:
-        is_allocated, _divided, dtype = False, None, tensor.float32
+        is_allocated, dtype = False, tensor.float32
 
         class device:
             available = staticmethod(lambda: 1000)

@@ -58,10 +58,7 @@ class Gathering:
 
     def of(self, unit: Unit) -> Sequence[Tensor]:
         """The tensors of a unit."""
-        found = self._held.get(id(unit))
-        if found is None or not found.is_present:
-            self._let_go(unit)
-            found = self._held[id(unit)] = unit.begin()
+        found = self._present(unit)
         if not found.is_used:
             self._arrive(unit, found)
         return found.tensors()
@@ -83,16 +80,15 @@ class Gathering:
                 self._let_go(one.unit)
         found.is_used = True
         if follows is not None and follows is not unit:
-            self._prepare(follows)
+            self._present(follows).is_used = False
 
-    def _prepare(self, unit: Unit) -> None:
-        """Begins to gather the unit that is used next, unless it is held."""
-        known = self._held.get(id(unit))
-        if known is not None and known.is_present:
-            known.is_used = False
-        else:
+    def _present(self, unit: Unit) -> Gathered:
+        """The unit as it is held, or begun anew."""
+        found = self._held.get(id(unit))
+        if found is None or not found.is_present:
             self._let_go(unit)
-            self._held[id(unit)] = unit.begin()
+            found = self._held[id(unit)] = unit.begin()
+        return found
 
     def _let_go(self, unit: Unit) -> None:
         """Drops a unit's tensors; an exchange that was begun is ended before."""

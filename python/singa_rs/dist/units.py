@@ -77,12 +77,12 @@ class Unit:
     def begin(self) -> Gathered:
         """Begins to gather the unit."""
         to = [new(shape, self.share) for shape in self.layout.shapes]
-        with _Explained(self.names), autograd.no_grad():
+        with _explained(self.names), autograd.no_grad():
             return Gathered(self, gathered(self.share, to, self.number))
 
     def finish(self, work: Any) -> Sequence[Tensor]:
         """The gathered tensors."""
-        with _Explained(self.names), autograd.no_grad():
+        with _explained(self.names), autograd.no_grad():
             return work.wait()
 
 
@@ -103,19 +103,16 @@ def held(tensors: Iterable[Tensor], keeps: bool) -> Iterator[None]:
             unit.kept = None
 
 
-class _Explained:
+@contextmanager
+def _explained(names: Sequence[str]) -> Iterator[None]:
     """A context in which the error of an exchange says what is gathered."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, _core.DistError) and len(error.args) == 1:
-            more = "" if len(self._names) < 3 else f" and {len(self._names) - 2} more"
+    try:
+        yield
+    except _core.DistError as error:
+        if len(error.args) == 1:
+            more = "" if len(names) < 3 else f" and {len(names) - 2} more"
             error.args = (
-                f"{error.args[0]}; it gathers {', '.join(self._names[:2])}{more} (shard=3), which "
-                "all ranks have to use together",
+                f"{error.args[0]}; it gathers {', '.join(names[:2])}{more} (shard=3), which all "
+                "ranks have to use together",
             )
+        raise

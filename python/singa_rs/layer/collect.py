@@ -109,7 +109,7 @@ def staged(
 def _is_scarce(targets: list[Tensor]) -> bool:
     """Whether the memory that tensors do not have yet may be too much: more than half of what is
     available."""
-    waiting = [to for to in targets if not to.is_allocated and to._divided is None]
+    waiting = [to for to in targets if not to.is_allocated]
     needed = sum(to.numel * to.dtype.itemsize for to in waiting)
     return bool(waiting) and 2 * needed > waiting[0].device.available()
 

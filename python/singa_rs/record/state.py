@@ -29,20 +29,18 @@ class making_state:  # noqa: N801 - used like a function
         _core.leave_state()
 
 
-def once_run(call: Callable[[], None]) -> None:
+def once_run(call: Callable[[], None], what: str) -> None:
     """Calls a function once what the thread records has run, or at once if it does not record. Such
     a recording is run once, and not replayed.
 
     Raises:
-        GraphError: the recording is made by hand, so that it may run at any time.
+        GraphError: the recording is made by hand, so that it may run at any time; it says what the
+            function is for.
     """
     nodes = mode.nodes
     if nodes is None:
         call()
     elif nodes.later is None:
-        raise GraphError(
-            "record: the first step with shard=3 divides the parameters, which a recording by hand "
-            "cannot; run it before"
-        )
+        raise GraphError(f"record: {what}, which a recording by hand cannot; run it before")
     else:
         nodes.later.append(call)

@@ -176,8 +176,7 @@ class Writes:
             raise ShapeError(
                 f"write: got an expanded tensor of shape {self.shape}, whose elements share memory"
             )
-        is_there = self.is_allocated or self.is_recorded or self._divided is not None
-        if not allocates or is_there or _core.recording():
+        if not allocates or self.is_allocated or self.is_recorded or _core.recording():
             return
         if self.numel:
             first = tuple((0, 1, 1) for _ in self.shape)

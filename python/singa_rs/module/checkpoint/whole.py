@@ -45,35 +45,24 @@ def write(
         if isinstance(one, Placeholder):
             raise GraphError(f"{op}: {name!r} is an unfilled {one!r}")
     with held(states.values(), keeps=writes):
-        _write(op, path, model, states, state, writes)
+        for one in states.values():
+            # An initial value is drawn when it is read, so generators wait.
+            if not one.is_allocated:
+                one.to_numpy()
+        encoder = Encoder(op)
+        text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
+        if not writes:
+            return
+        proto = _model(op, model, states)
+        try:
+            bounded_json.check(text.encode())
+        except ValueError as error:
+            raise CheckpointError(f"{op}: {path}: state: {error}") from error
 
+        def write_state(to: str, metadata: dict[str, str]) -> None:
+            safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
 
-def _write(
-    op: str,
-    path: str,
-    model: Module,
-    states: Mapping[str, Tensor],
-    state: Mapping[str, Any],
-    writes: bool,
-) -> None:
-    for one in states.values():
-        is_there = one.is_allocated or one._divided is not None
-        if not is_there:  # its initial value is drawn when it is read, so generators wait
-            one.to_numpy()
-    encoder = Encoder(op)
-    text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
-    if not writes:
-        return
-    proto = _model(op, model, states)
-    try:
-        bounded_json.check(text.encode())
-    except ValueError as error:
-        raise CheckpointError(f"{op}: {path}: state: {error}") from error
-
-    def write_state(to: str, metadata: dict[str, str]) -> None:
-        safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
-
-    pair.write(op, path, proto, states, write_state)
+        pair.write(op, path, proto, states, write_state)
 
 
 def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
@@ -88,7 +77,7 @@ def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelPr
             reason = str(error)
     kind = type(model).__name__
     message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
-    warnings.warn(message, stacklevel=5)
+    warnings.warn(message, stacklevel=4)
     return onnx_writing.tensors_only()
 
 

@@ -80,7 +80,7 @@ class Shares:
         gathering().end()
         step.gather()
         if self.turn():
-            once_run(self.divide)
+            once_run(self.divide, "the first step with shard=3 divides the parameters")
 
     def accumulate(self, optimizer: Optimizer, loss: Tensor, limit: int) -> None:
         """Backward; adds this rank's share of the averaged gradients to its sums.
