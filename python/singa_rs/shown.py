@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,3 +35,9 @@ def described(one: Any, hidden: Collection[str] = ()) -> str:
         if not (is_plain or value is parameter.default or parameter.name in hidden):
             found.append(f"{parameter.name}={shown(value)}")
     return f"{type(one).__name__}({', '.join(found)})"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from .. import _core, autograd
+from ..shown import listed
 from ..tensor import Tensor
 from .ahead import Gathered, gathering
 from .exchange import new
@@ -110,9 +111,8 @@ def _explained(names: Sequence[str]) -> Iterator[None]:
         yield
     except _core.DistError as error:
         if len(error.args) == 1:
-            more = "" if len(names) < 3 else f" and {len(names) - 2} more"
             error.args = (
-                f"{error.args[0]}; it gathers {', '.join(names[:2])}{more} (shard=3), which all "
-                "ranks have to use together",
+                f"{error.args[0]}; it gathers {listed(names, 2)} (shard=3), which all ranks have to "
+                "use together",
             )
         raise

@@ -11,6 +11,7 @@ from .. import _core
 from .._core import GraphError, running
 from .._core import changes as count_changes
 from ..autograd.mode import mode
+from ..shown import listed
 from .attempt import Attempt, Call
 from .effects import Effects, Undo
 from .entry import Entry
@@ -367,4 +368,5 @@ def name_written(error: BaseException, graph: _core.Graph, root: Any) -> None:
         return
     names = [name for name, state in root.get_states().items() if state.block_id in blocks]
     if names:
-        error.args = (f"{error.args[0]}; already written in this step: {', '.join(names)}",)
+        written = f"already written in this step: {listed(names, 16)}"
+        error.args = (f"{error.args[0]}; {written}",)

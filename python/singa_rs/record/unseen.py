@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _core
+from ..shown import listed
 from .free_variables import is_program, names_of
 
 if TYPE_CHECKING:
@@ -144,9 +145,9 @@ class Unseen(NamedTuple):
         """What replays do not do, as text."""
         lines = []
         if self.calls:
-            lines.append(f"call {_listed(self.calls)}")
+            lines.append(f"call {listed(self.calls, 3)}")
         if self.sets:
-            lines.append(f"set {_listed(self.sets)}")
+            lines.append(f"set {listed(self.sets, 3)}")
         if not lines:
             return None
         return (
@@ -160,12 +161,8 @@ class Unseen(NamedTuple):
         if not self.draws:
             return None
         return (
-            f"the numbers that it draws from {_listed(self.draws)}, which a replay would not draw"
+            f"the numbers that it draws from {listed(self.draws, 3)}, which a replay would not draw"
         )
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 class Watching:
