@@ -19,7 +19,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-browser screenshots test-models test-torch test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel wheel-aarch64 test-aarch64 other-systems library site bench bench-steps bench-load bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-cuda test-gpu test-browser screenshots test-models test-torch test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel wheel-aarch64 test-aarch64 other-systems library site bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-torch  run PyTorch's programs beside ours, and compare names with PyTorch's"
 	@echo "make test-oldest  test arrays and ONNX files with the oldest NumPy and onnx"
 	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
+	@echo "make test-gpu   run the operations and small models on the first GPU of this machine"
 	@echo "make test-cuda  compile every kernel for GPUs with CUDA's own compiler (minutes; needs no GPU)"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
@@ -174,6 +175,11 @@ test-cuda: build $(CUDA_VENV)/.ready
 	    cargo test --no-default-features --lib kernels::tests $(ARGS) && \
 	    SINGA_RS_DEVICE=emulated $(BIN)/python -m pytest -n 2 -k test_forward \
 	        tests/python/test_operations.py
+
+# An empty SINGA_RS_DEVICE names the GPU that is there.
+test-gpu: build
+	SINGA_RS_DEVICE= $(BIN)/python -m pytest -n $$(nproc) tests/python/test_gpu.py \
+	    tests/python/test_operations.py tests/python/test_recorded_cases.py $(ARGS)
 
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:

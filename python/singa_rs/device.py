@@ -48,10 +48,14 @@ if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
 #: Warnings of the engine that have not been shown yet.
 _waiting: list[str] = []
 _ONEDNN_WHEEL = "onednn-cpu-gomp"
-#: The packages that bring CUDA's compiler, and what its library is called in them.
-_NVRTC_WHEELS = {
+#: The packages that bring libraries of CUDA, and what these are called in them.
+_CUDA_WHEELS = {
     "nvidia-cuda-nvrtc": "libnvrtc.so.13",
     "nvidia-cuda-nvrtc-cu12": "libnvrtc.so.12",
+    "nvidia-cublas": "libcublasLt.so.13",
+    "nvidia-cublas-cu12": "libcublasLt.so.12",
+    "nvidia-cudnn-cu13": "libcudnn.so.9",
+    "nvidia-cudnn-cu12": "libcudnn.so.9",
 }
 #: What programs that ask for a CUDA device get is said here.
 _VARIABLE = "SINGA_RS_DEVICE"
@@ -100,7 +104,7 @@ def create_cuda_gpu_on(device_id: int) -> Device:
     number = operator.index(device_id)
     if number < 0:
         raise DeviceError(f"{op}: got device {number}, want one from 0")
-    _offer_nvrtc()
+    _offer_cuda()
     try:
         return _core.gpu(number)
     except DeviceError as error:
@@ -139,7 +143,7 @@ def get_gpu_mem_size(id: int) -> tuple[int, int]:
 
 
 def device_query(id: int, verbose: bool = False) -> str:
-    """The properties of a CUDA device as text.
+    """The properties of a CUDA device as text, and which of CUDA's libraries it lacks.
 
     Raises:
         DeviceError: there is no such device.
@@ -152,6 +156,8 @@ def device_query(id: int, verbose: bool = False) -> str:
     )
     if verbose:
         text += f", {found['free'] / 2**30:.1f} GiB free"
+    if lacking := [one for one in ("cuBLASLt", "cuDNN") if one not in found["libraries"]]:
+        text += f"; without {' and '.join(lacking)}, which singa-rs[cuda12] or [cuda13] brings"
     return text
 
 
@@ -216,16 +222,16 @@ def _offer_onednn() -> None:
 
 
 @functools.cache
-def _offer_nvrtc() -> None:
-    """Passes the engine the path of pip's NVRTC; SINGA_RS_NVRTC takes precedence."""
-    for wheel, library in _NVRTC_WHEELS.items():
+def _offer_cuda() -> None:
+    """Passes the engine the paths of pip's libraries of CUDA; variables take precedence."""
+    for wheel, library in _CUDA_WHEELS.items():
         try:
             files = importlib.metadata.distribution(wheel).files or ()
         except importlib.metadata.PackageNotFoundError:
             continue
         for file in files:
             if file.name == library:
-                _core.offer_nvrtc(str(file.locate().resolve()))
+                _core.offer_cuda(str(file.locate().resolve()))
 
 
 def _set_seed(device: Device, seed: int) -> None:

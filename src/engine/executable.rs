@@ -20,7 +20,7 @@ use crate::block::Block;
 use crate::device::range::Range as Reserved;
 use crate::device::{Device, heap};
 use crate::error::{Error, Result};
-use crate::graph::{Bound, Graph, Origin, Place, Role, Stopped};
+use crate::graph::{Bound, Graph, Origin, Place, Stopped};
 use crate::ops::View;
 use agreement::Agreement;
 use bind::Slot;
@@ -28,6 +28,7 @@ pub use compare::Compared;
 pub(super) use constants::Constants;
 pub use constants::Kept;
 use constants::Memo;
+use replay::Passed;
 pub use timing::Timing;
 
 /// See the module's documentation.
@@ -52,6 +53,8 @@ pub struct Executable {
     hosts: Vec<usize>,
     /// The nodes that can fail because of the values of arguments.
     checked: Vec<usize>,
+    /// The arguments that these check.
+    judged: Vec<usize>,
     /// Whether a run is so short that releasing and retaking the GIL would take longer.
     is_short: bool,
     pub(super) arena: Arc<Reserved>,
@@ -69,6 +72,8 @@ type Replay = fn(&Bound, Range<usize>) -> Result<(), Stopped>;
 pub(super) struct State {
     pub bound: Bound,
     pub memo: Option<Memo>,
+    /// The arguments that were checked last.
+    passed: Vec<Passed>,
     /// Whether the graph is registered with the arena, and captured blocks are bound.
     pub is_ready: bool,
 }
@@ -93,7 +98,9 @@ impl Executable {
         let nodes = graph.kernels();
         let is_host = |&n: &usize| nodes[n].effects.host;
         let hosts = (0..nodes.len()).filter(is_host).collect::<Vec<_>>();
-        let checked = (0..nodes.len()).filter(|&n| is_checked(&graph, n)).collect();
+        let checked: Vec<usize> =
+            (0..nodes.len()).filter(|&n| graph.is_checked_before(n)).collect();
+        let judged = judged(&graph, &checked, &recording.arguments);
         heap::release();
         Ok(Executable {
             replay: if options.check_finite { replay::replay_checked } else { replay::replay },
@@ -109,11 +116,12 @@ impl Executable {
             captured,
             hosts,
             checked,
+            judged,
             arena,
             moves: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             reached: AtomicUsize::new(NOT_FAILED),
-            state: Mutex::new(State { bound, memo, is_ready: false }),
+            state: Mutex::new(State { bound, memo, passed: Vec::new(), is_ready: false }),
             graph,
             constants,
             budget,
@@ -225,16 +233,14 @@ const BYTES_A_NODE: usize = 4 << 10;
 /// Graphs with more nodes never count as short.
 const MOST_SHORT: usize = 64;
 
-/// Whether a node can fail because of its inputs' values, all of which are arguments, so that they
-/// can be checked before the run.
-fn is_checked(graph: &Graph, n: usize) -> bool {
-    let op = &graph.ops()[n];
-    let is_given = |&i: &usize| {
-        let block = op.inputs[i].block;
-        graph.roles()[block as usize] == Role::Argument && !graph.is_written(block)
-    };
-    let inputs = op.call.kind.family().checked();
-    !inputs.is_empty() && inputs.iter().all(is_given)
+/// The arguments whose values these nodes check.
+fn judged(graph: &Graph, checked: &[usize], arguments: &[Place]) -> Vec<usize> {
+    let blocks = checked.iter().flat_map(|&n| {
+        let op = &graph.ops()[n];
+        op.call.kind.family().checked().iter().map(|&i| op.inputs[i].block)
+    });
+    let blocks: Vec<u32> = blocks.collect();
+    (0..arguments.len()).filter(|&a| blocks.contains(&arguments[a].block)).collect()
 }
 
 impl Drop for Executable {

@@ -203,6 +203,18 @@ impl Graph {
         self.written[block as usize]
     }
 
+    /// Whether a node can fail because of its inputs' values, all of which are arguments, so that
+    /// they can be checked before a run.
+    pub fn is_checked_before(&self, n: usize) -> bool {
+        let op = &self.ops[n];
+        let is_given = |&i: &usize| {
+            let block = op.inputs[i].block;
+            self.roles[block as usize] == Role::Argument && !self.is_written(block)
+        };
+        let inputs = op.call.kind.family().checked();
+        !inputs.is_empty() && inputs.iter().all(is_given)
+    }
+
     /// Blocks with bytes that are read before they are written, such as parameters: through them
     /// each run depends on the one before.
     pub fn cycles(&self) -> &[u32] {

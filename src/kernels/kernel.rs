@@ -55,6 +55,42 @@ pub trait Kernel: Send + Sync {
     fn check(&self, _io: &Io) -> Result<()> {
         Ok(())
     }
+
+    /// Whether [`Kernel::run`] waits for a device to check values.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Computes the outputs from inputs that [`Kernel::check`] accepts: a device's kernel is only
+    /// put on the stream.
+    ///
+    /// # Errors
+    /// As [`Kernel::run`], but for the values that are checked.
+    fn put(&self, io: &Io) -> Result<()> {
+        self.run(io)
+    }
+}
+
+/// How a device captures work that is put on its stream.
+pub trait Capturing: Send + Sync {
+    /// Captures what `work` puts on the stream that it is given, instead of running it. Its kernels
+    /// have run before, and none of them waits.
+    ///
+    /// # Errors
+    /// Those of `work` and of the device.
+    fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Box<dyn Captured>>;
+}
+
+/// Work that was captured; forgotten when it is dropped.
+pub trait Captured: Send + Sync {
+    /// Puts it on the stream of its device, by one call.
+    ///
+    /// # Errors
+    /// Those of the device.
+    ///
+    /// # Safety
+    /// The addresses that it was captured with are valid until the stream has run it.
+    unsafe fn put(&self) -> Result<()>;
 }
 
 /// A kernel that first brings an input into a layout of its own, split in two: an input packed once

@@ -22,7 +22,7 @@ use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
 pub use cuda::gpus as gpu;
 pub use execute::check_finite;
-pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
+pub use kernel::{Captured, Capturing, Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
 
 /// A kind of processor: what runs there, and what is worth doing there.
@@ -62,6 +62,19 @@ pub trait Target: Send + Sync {
 
     /// The stream that operations and graphs run on.
     fn stream(&self) -> Stream;
+
+    /// Waits until the stream has done all its work.
+    ///
+    /// # Errors
+    /// Those of work that failed.
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// How work on the stream is captured; None where it has run when it is put there.
+    fn capturing(&self) -> Option<&dyn Capturing> {
+        None
+    }
 
     /// Whether products of a type are computed in it, rather than in a wider one.
     ///

@@ -34,8 +34,8 @@ fn started(py: Python<'_>, gpu: Gpu) -> PyResult<Bound<'_, PyDevice>> {
     device::object(py, gpu.device)
 }
 
-/// A GPU's `name`, compute `capability` (major, minor), number of multi`processors`, and its `free`
-/// and `total` memory in bytes.
+/// A GPU's `name`, compute `capability` (major, minor), number of multi`processors`, the `libraries`
+/// that are used beside kernels of our own, and its `free` and `total` memory in bytes.
 #[pyfunction]
 fn gpu_properties<'py>(py: Python<'py>, device: &PyDevice) -> PyResult<Bound<'py, PyDict>> {
     let want = "a GPU";
@@ -46,6 +46,7 @@ fn gpu_properties<'py>(py: Python<'py>, device: &PyDevice) -> PyResult<Bound<'py
     found.set_item("name", properties.name)?;
     found.set_item("capability", properties.capability)?;
     found.set_item("processors", properties.processors)?;
+    found.set_item("libraries", properties.libraries)?;
     found.set_item("free", free)?;
     found.set_item("total", total)?;
     Ok(found)
@@ -58,11 +59,11 @@ fn wait(py: Python<'_>, device: &PyDevice) -> PyResult<()> {
     Ok(gpu.map_or(Ok(()), |gpu| exit::detach(py, || gpu.wait()))?)
 }
 
-/// Offers NVRTC's shared library at `path`, unless the environment names another. Has an effect
-/// only before the first GPU is used.
+/// Offers one of CUDA's shared libraries at `path`, unless the environment names another. Has an
+/// effect only before the first GPU is used.
 #[pyfunction]
-fn offer_nvrtc(path: std::path::PathBuf) {
-    gpu::offer_compiler(path);
+fn offer_cuda(path: std::path::PathBuf) {
+    gpu::offer_library(path);
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -70,7 +71,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbered, module)?)?;
     module.add_function(wrap_pyfunction!(gpu_properties, module)?)?;
     module.add_function(wrap_pyfunction!(wait, module)?)?;
-    module.add_function(wrap_pyfunction!(offer_nvrtc, module)?)?;
+    module.add_function(wrap_pyfunction!(offer_cuda, module)?)?;
     #[cfg(feature = "emulate")]
     module.add_function(wrap_pyfunction!(emulated, module)?)?;
     Ok(())

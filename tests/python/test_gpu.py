@@ -1,19 +1,22 @@
-"""Training and functions on a GPU that is emulated, held against the CPU; builds for tests have one
-(`--features emulate`)."""
+"""Training and functions on a GPU, held against the CPU: an emulated one, which builds for tests
+have (`--features emulate`), or the machine's where `SINGA_RS_DEVICE` is set and empty."""
+
+import os
 
 import numpy as np
 import pytest
 import step_models
 from singa_rs import _core, autograd, device, layer, opt, tensor
 
-emulated = getattr(_core, "emulated_gpu", None)
-pytestmark = pytest.mark.skipif(emulated is None, reason="a build without an emulated GPU")
+is_real = os.environ.get("SINGA_RS_DEVICE") == ""
+started = device.create_cuda_gpu if is_real else getattr(_core, "emulated_gpu", None)
+pytestmark = pytest.mark.skipif(started is None, reason="a build without an emulated GPU")
 RNG = np.random.default_rng(3)
 
 
 @pytest.fixture
 def gpu():
-    return emulated()
+    return started()
 
 
 def _images(classes=3):
@@ -139,7 +142,7 @@ def test_tensors_move(gpu):
 
 def test_two_devices_in_one_operation_are_refused(gpu):
     x, y = tensor.zeros(2, device=gpu), tensor.zeros(2)
-    with pytest.raises(device.DeviceError, match=r"all tensors must be on Device\(cuda, 64\)"):
+    with pytest.raises(device.DeviceError, match=r"all tensors must be on Device\(cuda, \d+\)"):
         _ = x + y
 
 
@@ -165,3 +168,39 @@ def test_memory_is_returned(gpu):
     del model
     gpu.trim()
     assert gpu.memory()["allocated"] <= before + 4096
+
+
+def test_a_gpu_says_which_libraries_it_lacks(monkeypatch):
+    """So that nobody wonders why products are slow."""
+    found = {"name": "GPU", "capability": (9, 0), "processors": 1, "free": 2**30, "total": 2**31}
+    monkeypatch.setattr(device, "_found", lambda op, number: number)
+    monkeypatch.setattr(_core, "gpu_properties", lambda gpu: {**found, "libraries": ["cuDNN"]})
+    assert device.device_query(0).endswith(
+        "; without cuBLASLt, which singa-rs[cuda12] or [cuda13] brings"
+    )
+    monkeypatch.undo()
+    assert set(_core.gpu_properties(started())["libraries"]) <= {"cuBLASLt", "cuDNN"}
+
+
+def test_other_addresses_and_contents_are_seen_by_captured_steps(gpu):
+    """A step is captured for the addresses of its arguments, and labels are checked once for
+    their contents: neither may outlive them."""
+    make, (x, y) = MODELS["mlp"]
+    trained_by, refusals = {}, set()
+    for use_graph in (False, True):
+        gpu.set_seed(0)
+        model = make()
+        batches = [(tensor.from_numpy(x * k, gpu), tensor.from_numpy(y, gpu)) for k in (1, 2, 3)]
+        model.compile([batches[0][0]], is_train=True, use_graph=use_graph)
+        losses = [float(model(*batches[k])[1]) for k in (0, 0, 0, 1, 1, 2, 0, 1, 2, 2)]
+        batches[2][0].copy_from_numpy(x * 5)
+        losses.append(float(model(*batches[2])[1]))
+        batches[2][1].copy_from_numpy(np.full_like(y, 9))
+        with pytest.raises(ValueError, match="index 9 is out of range") as refused:
+            model(*batches[2])
+        refusals.add(refused.type)
+        batches[2][1].copy_from_numpy(y)
+        losses.append(float(model(*batches[2])[1]))
+        trained_by[use_graph] = losses
+    assert trained_by[True] == trained_by[False]
+    assert len(refusals) == 1

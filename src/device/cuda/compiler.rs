@@ -2,43 +2,25 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
+use super::library::{self, Places};
 use super::{Code, refusal};
 use crate::error::Result;
 
 /// What only the compiler for a GPU knows.
 const DEVICE: &str = include_str!("gpu.cu");
-/// The variable that names the library's file.
-const VARIABLE: &str = "SINGA_RS_NVRTC";
-/// What the library is called where the system finds it.
-const NAMES: [&str; 5] = [
-    "libnvrtc.so.13",
-    "libnvrtc.so.12",
-    "libnvrtc.so",
-    "/usr/local/cuda/lib64/libnvrtc.so",
-    "/opt/cuda/lib64/libnvrtc.so",
-];
-
-static OFFERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Offers a path to the library, such as the file that an installed package's metadata lists.
-pub fn offer(path: PathBuf) {
-    OFFERED.lock().unwrap_or_else(PoisonError::into_inner).push(path);
-}
+const PLACES: Places = Places {
+    variable: "SINGA_RS_NVRTC",
+    names: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
+};
 
 /// Opens the library that the environment names, or else the first that is found.
 ///
 /// # Errors
 /// [`crate::Error::Device`], which says how to install one.
 pub fn find() -> Result<Compiler> {
-    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return Compiler::open(path.as_ref());
-    }
-    let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut places = offered.into_iter().chain(NAMES.map(PathBuf::from));
-    places.find_map(|path| Compiler::open(&path).ok()).ok_or_else(|| {
+    PLACES.find(Compiler::open)?.ok_or_else(|| {
         refusal("CUDA's compiler NVRTC is not installed: pip install 'singa-rs[cuda12]'")
     })
 }
@@ -79,30 +61,25 @@ impl Compiler {
     /// # Errors
     /// [`crate::Error::Device`] where the file is none or lacks a function.
     pub fn open(path: &Path) -> Result<Compiler> {
-        // SAFETY: the user, or the package manager, vouches for the file.
-        let library = unsafe { libloading::Library::new(path) }.map_err(|e| failure(&e))?;
-        let library: &'static libloading::Library = Box::leak(Box::new(library));
+        let open = library::open(path)?;
         // SAFETY: the types are those of NVRTC's functions.
-        let made = unsafe {
-            (|| {
-                Ok::<_, libloading::Error>(Compiler {
-                    version: *library.get(b"nvrtcVersion")?,
-                    create: *library.get(b"nvrtcCreateProgram")?,
-                    compile: *library.get(b"nvrtcCompileProgram")?,
-                    log: Answer(
-                        *library.get(b"nvrtcGetProgramLogSize")?,
-                        *library.get(b"nvrtcGetProgramLog")?,
-                    ),
-                    ptx: Answer(*library.get(b"nvrtcGetPTXSize")?, *library.get(b"nvrtcGetPTX")?),
-                    cubin: Answer(
-                        *library.get(b"nvrtcGetCUBINSize")?,
-                        *library.get(b"nvrtcGetCUBIN")?,
-                    ),
-                    destroy: *library.get(b"nvrtcDestroyProgram")?,
-                })
-            })()
-        };
-        made.map_err(|e| failure(&e))
+        unsafe {
+            let size = |name: &str| library::function::<Size>(open, name);
+            let text = |name: &str| library::function::<Text>(open, name);
+            let answer = |of: &str| {
+                let name = format!("nvrtcGet{of}");
+                Ok::<_, crate::Error>(Answer(size(&format!("{name}Size"))?, text(&name)?))
+            };
+            Ok(Compiler {
+                version: library::function(open, "nvrtcVersion")?,
+                create: library::function(open, "nvrtcCreateProgram")?,
+                compile: library::function(open, "nvrtcCompileProgram")?,
+                log: answer("ProgramLog")?,
+                ptx: answer("PTX")?,
+                cubin: answer("CUBIN")?,
+                destroy: library::function(open, "nvrtcDestroyProgram")?,
+            })
+        }
     }
 
     /// The version: major, minor.

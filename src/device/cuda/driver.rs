@@ -2,7 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
+use super::convolution::Convolution;
+use super::product::Product;
 use crate::device::Stream;
 use crate::error::Result;
 
@@ -35,6 +38,40 @@ pub struct Launch {
     pub stream: Stream,
 }
 
+/// Work that was captured, and can be put on a stream again by one call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Captured(pub usize);
+
+/// What libraries compute.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Demand {
+    /// A product of matrices.
+    Product(Product),
+    /// A convolution, or one of its gradients.
+    Convolution(Convolution),
+}
+
+/// What a library computes, prepared for tensors of given layouts.
+pub trait Call: Send + Sync {
+    /// Bytes of scratch memory that it needs.
+    fn scratch(&self) -> usize;
+
+    /// What the tensors' addresses must be multiples of, in bytes.
+    fn alignment(&self) -> u64 {
+        1
+    }
+
+    /// Puts it on a stream, on tensors that begin at these addresses, and scratch memory.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where the library refuses.
+    ///
+    /// # Safety
+    /// The addresses are those of the tensors that it was prepared for, in order, and are valid
+    /// until the stream has run it.
+    unsafe fn put(&self, stream: Stream, tensors: &[u64], scratch: u64) -> Result<()>;
+}
+
 /// What a GPU is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Properties {
@@ -44,6 +81,8 @@ pub struct Properties {
     pub capability: (u32, u32),
     /// The number of its multiprocessors.
     pub processors: u32,
+    /// The libraries that are used beside kernels of our own.
+    pub libraries: Vec<&'static str>,
 }
 
 impl Properties {
@@ -71,6 +110,31 @@ pub trait Driver: Send + Sync {
     /// `argument` is the structure that the kernel takes, and the addresses in it are valid until
     /// the stream has run it.
     unsafe fn launch(&self, function: Function, launch: Launch, argument: &[u64]) -> Result<()>;
+
+    /// Prepares what a library computes; None where there is none that does.
+    fn library(&self, demand: &Demand) -> Option<Arc<dyn Call>>;
+
+    /// Captures what `work` puts on the stream that it is given, instead of running it. `work` asks
+    /// nothing else of the driver, and its kernels have run before.
+    ///
+    /// # Errors
+    /// Those of `work`; [`crate::Error::Device`] where the driver refuses.
+    fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Captured>;
+
+    /// Puts captured work on the stream of operations.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where the driver refuses.
+    ///
+    /// # Safety
+    /// The addresses that the work was captured with are valid until the stream has run it.
+    unsafe fn replay(&self, captured: Captured) -> Result<()>;
+
+    /// Forgets captured work.
+    ///
+    /// # Safety
+    /// It came from [`Driver::capture`] and is not used again.
+    unsafe fn release(&self, captured: Captured);
 
     /// Waits until a stream has done all its work.
     ///

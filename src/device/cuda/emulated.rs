@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::compiler::Compiler;
-use super::{Code, Driver, Function, Launch, Properties, refusal};
+use super::{
+    CUBLASLT, CUDNN, Call, Captured, Code, Demand, Driver, Function, Launch, Properties, refusal,
+};
 use crate::device::{Stream, pages};
 use crate::error::Result;
 
@@ -22,14 +25,18 @@ const HEADER: &str = include_str!("emulated.h");
 const RUNTIME: &str = include_str!("emulated.cpp");
 /// What memory holds before it is written.
 const POISON: u8 = 0xa5;
+/// What a library asks for its own use.
+const SCRATCH: usize = 100;
 /// The memory of the GPU.
 const BYTES: usize = 256 << 20;
 /// Its number, which no GPU of a machine has.
 pub const ORDINAL: i32 = 64;
 /// The oldest architecture that kernels are compiled for.
 const ARCHITECTURE: &str = "compute_75";
-/// Its one stream; any but the host's.
+/// Its stream; any but the host's.
 const STREAM: Stream = Stream(7);
+/// The stream on which work is captured.
+const CAPTURING: Stream = Stream(8);
 
 /// The function that a compiled kernel offers: blocks, threads, the argument.
 type Entry = unsafe extern "C" fn(u32, u32, *const u64);
@@ -45,9 +52,21 @@ struct State {
     /// The compiled kernels, by what their texts hash to.
     functions: HashMap<u64, Function>,
     /// What is on the stream.
-    work: Vec<(Function, Launch, Vec<u64>)>,
+    work: Vec<Work>,
+    /// What has been captured so far, and by which thread.
+    capturing: Option<(ThreadId, Vec<Work>)>,
+    /// What was captured, by its number.
+    captured: HashMap<usize, Vec<Work>>,
+    captures: usize,
     /// The sizes of what is allocated and backed, by address.
     taken: HashMap<usize, usize>,
+}
+
+/// What a stream runs: a kernel, or something that a library computes.
+#[derive(Clone)]
+enum Work {
+    Kernel(Function, Launch, Vec<u64>),
+    Call(Arc<dyn Fn() + Send + Sync>),
 }
 
 /// The emulated GPU of this process.
@@ -63,13 +82,29 @@ impl Emulated {
 
     /// Runs what is on the stream.
     fn flush(&self, state: &mut State) {
-        for (function, launch, argument) in state.work.drain(..) {
-            // SAFETY: the address is that of such a function, and whoever launched it vouches for
-            // the argument.
-            unsafe {
-                let entry: Entry = std::mem::transmute(function.0);
-                entry(launch.blocks, launch.threads, argument.as_ptr());
+        let is_capturing =
+            state.capturing.as_ref().is_some_and(|(by, _)| *by == thread::current().id());
+        assert!(!is_capturing, "only kernels and calls of libraries are captured");
+        for work in state.work.drain(..) {
+            match work {
+                // SAFETY: the address is that of such a function, and whoever launched it vouches
+                // for the argument.
+                Work::Kernel(function, launch, argument) => unsafe {
+                    let entry: Entry = std::mem::transmute(function.0);
+                    entry(launch.blocks, launch.threads, argument.as_ptr());
+                },
+                Work::Call(call) => call(),
             }
+        }
+    }
+
+    /// Puts work on a stream.
+    fn put(&self, stream: Stream, work: Work) {
+        let state = &mut *self.state();
+        match (stream, &mut state.capturing) {
+            (STREAM, _) => state.work.push(work),
+            (CAPTURING, Some((_, captured))) => captured.push(work),
+            _ => panic!("work on another stream: {stream:?}"),
         }
     }
 }
@@ -105,9 +140,33 @@ impl Driver for Emulated {
     }
 
     unsafe fn launch(&self, function: Function, launch: Launch, argument: &[u64]) -> Result<()> {
-        assert_eq!(launch.stream, STREAM, "a kernel on another stream");
-        self.state().work.push((function, launch, argument.to_vec()));
+        self.put(launch.stream, Work::Kernel(function, launch, argument.to_vec()));
         Ok(())
+    }
+
+    fn library(&self, demand: &Demand) -> Option<Arc<dyn Call>> {
+        Some(Arc::new(Computed(demand.clone())))
+    }
+
+    fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Captured> {
+        self.state().capturing = Some((thread::current().id(), Vec::new()));
+        let done = work(CAPTURING);
+        let state = &mut *self.state();
+        let (_, captured) = state.capturing.take().expect("one capture at a time");
+        done?;
+        state.captures += 1;
+        state.captured.insert(state.captures, captured);
+        Ok(Captured(state.captures))
+    }
+
+    unsafe fn replay(&self, captured: Captured) -> Result<()> {
+        let state = &mut *self.state();
+        state.work.extend_from_slice(&state.captured[&captured.0]);
+        Ok(())
+    }
+
+    unsafe fn release(&self, captured: Captured) {
+        self.state().captured.remove(&captured.0).expect("what was captured");
     }
 
     fn wait(&self, _stream: Stream) -> Result<()> {
@@ -120,7 +179,8 @@ impl Driver for Emulated {
     }
 
     fn properties(&self) -> Properties {
-        Properties { name: "emulated".into(), capability: (7, 5), processors: 1 }
+        let name = "emulated".into();
+        Properties { name, capability: (7, 5), processors: 1, libraries: vec![CUBLASLT, CUDNN] }
     }
 
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
@@ -197,6 +257,34 @@ impl Driver for Emulated {
 
     fn memory(&self) -> (usize, usize) {
         (self.state().left(), BYTES)
+    }
+}
+
+/// What a library computes, on the host.
+struct Computed(Demand);
+
+impl Call for Computed {
+    fn scratch(&self) -> usize {
+        SCRATCH
+    }
+
+    fn alignment(&self) -> u64 {
+        if matches!(self.0, Demand::Product(_)) { 1 } else { 16 }
+    }
+
+    unsafe fn put(&self, stream: Stream, tensors: &[u64], scratch: u64) -> Result<()> {
+        let (demand, tensors) = (self.0.clone(), tensors.to_vec());
+        // SAFETY: the scratch memory and the tensors are the caller's.
+        let call = move || unsafe {
+            let scratch = std::ptr::with_exposed_provenance_mut::<u8>(scratch as usize);
+            scratch.write_bytes(POISON, SCRATCH);
+            match &demand {
+                Demand::Product(product) => product.computed(&tensors),
+                Demand::Convolution(convolution) => convolution.computed(&tensors),
+            }
+        };
+        driver().put(stream, Work::Call(Arc::new(call)));
+        Ok(())
     }
 }
 

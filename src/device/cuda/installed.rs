@@ -4,14 +4,20 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
+use super::capture::{self, Capturing};
 use super::compiler::{self, Compiler};
+use super::convolutions::Convolutions;
 use super::files::Files;
-use super::{Code, Driver, Function, Launch, Properties, refusal};
+use super::products::Products;
+use super::trial;
+use super::{
+    CUBLASLT, CUDNN, Call, Captured, Code, Demand, Driver, Function, Launch, Properties, refusal,
+};
 use crate::device::{Stream, pages};
 use crate::error::Result;
 
@@ -23,7 +29,10 @@ pub struct Installed {
     ordinal: c_int,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    capturing: Capturing,
     compiler: Compiler,
+    products: Option<Products>,
+    convolutions: Option<&'static Convolutions>,
     files: Files,
     properties: Properties,
     granule: usize,
@@ -75,9 +84,26 @@ impl Installed {
         let kind = result::stream::StreamKind::NonBlocking;
         let stream = done("cuStreamCreate", result::stream::create(kind))?;
         let (properties, granule) = (properties(device)?, granule(ordinal)?);
-        let files = Files::new(&properties.architecture(), compiler.version());
-        let functions = Mutex::default();
-        Ok(Installed { ordinal, context, stream, compiler, files, properties, granule, functions })
+        let mut made = Installed {
+            ordinal,
+            context,
+            stream,
+            capturing: Capturing::new()?,
+            files: Files::new(&properties.architecture(), compiler.version()),
+            compiler,
+            products: Products::find()?,
+            convolutions: Convolutions::find()?,
+            properties,
+            granule,
+            functions: Mutex::default(),
+        };
+        made.products = made.products.filter(|_| trial::passes(&made, &trial::product()));
+        made.convolutions =
+            made.convolutions.filter(|_| trial::passes(&made, &trial::convolution()));
+        let used = [(CUBLASLT, made.products.is_some()), (CUDNN, made.convolutions.is_some())];
+        let used = used.into_iter().filter_map(|(name, is_used)| is_used.then_some(name));
+        made.properties.libraries = used.collect();
+        Ok(made)
     }
 
     /// Makes the context that of the calling thread, which another library may have changed.
@@ -132,11 +158,38 @@ impl Driver for Installed {
         let function: sys::CUfunction = std::ptr::with_exposed_provenance_mut(function.0);
         let mut parameters = [argument.as_ptr().cast_mut().cast::<c_void>()];
         let (grid, block) = ((launch.blocks, 1, 1), (launch.threads, 1, 1));
+        let stream = std::ptr::with_exposed_provenance_mut(launch.stream.0);
         // SAFETY: the driver copies the argument before it returns; the rest is the caller's.
-        let launched = unsafe {
-            result::launch_kernel(function, grid, block, 0, self.stream, &mut parameters)
-        };
+        let launched =
+            unsafe { result::launch_kernel(function, grid, block, 0, stream, &mut parameters) };
         done("cuLaunchKernel", launched)
+    }
+
+    fn library(&self, demand: &Demand) -> Option<Arc<dyn Call>> {
+        self.enter().ok()?;
+        let prepared = match demand {
+            Demand::Product(product) => self.products?.prepare(product),
+            Demand::Convolution(convolution) => self.convolutions?.prepare(convolution),
+        };
+        prepared.inspect_err(|error| log::debug!("{demand:?}: {error}")).ok()
+    }
+
+    fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Captured> {
+        self.enter()?;
+        self.capturing.capture(work)
+    }
+
+    unsafe fn replay(&self, captured: Captured) -> Result<()> {
+        self.enter()?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { capture::replay(captured, self.stream) }
+    }
+
+    unsafe fn release(&self, captured: Captured) {
+        self.enter_or_log();
+        self.synchronise().unwrap_or_else(|error| log::error!("{error}"));
+        // SAFETY: guaranteed by the caller; nothing of it runs any more.
+        unsafe { capture::release(captured) }
     }
 
     fn wait(&self, _stream: Stream) -> Result<()> {
@@ -266,6 +319,7 @@ fn properties(device: sys::CUdevice) -> Result<Properties> {
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
         ),
         processors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
+        libraries: Vec::new(),
     })
 }
 
@@ -296,7 +350,7 @@ fn of(start: NonNull<u8>) -> sys::CUdeviceptr {
     start.addr().get() as sys::CUdeviceptr
 }
 
-fn done<T>(call: &str, result: std::result::Result<T, DriverError>) -> Result<T> {
+pub(super) fn done<T>(call: &str, result: std::result::Result<T, DriverError>) -> Result<T> {
     result.map_err(|error| refusal(named(call, error)))
 }
 
@@ -307,7 +361,7 @@ fn named(call: &str, error: DriverError) -> String {
     format!("{call}: {} ({})", text(error.error_string()), text(error.error_name()))
 }
 
-fn log_failure(call: &str, result: std::result::Result<(), DriverError>) {
+pub(super) fn log_failure(call: &str, result: std::result::Result<(), DriverError>) {
     if let Err(error) = result {
         log::error!("{}", named(call, error));
     }

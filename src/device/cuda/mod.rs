@@ -1,7 +1,14 @@
 //! GPUs, by way of CUDA's driver.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "cuda")]
+mod calls;
+#[cfg(feature = "cuda")]
+mod capture;
 pub mod compiler;
+pub mod convolution;
+#[cfg(feature = "cuda")]
+mod convolutions;
 pub mod driver;
 #[cfg(any(test, feature = "emulate"))]
 pub mod emulated;
@@ -9,11 +16,18 @@ pub mod emulated;
 mod files;
 #[cfg(feature = "cuda")]
 mod installed;
+pub mod library;
 mod memory;
+pub mod product;
+#[cfg(feature = "cuda")]
+mod products;
+
+#[cfg(any(test, feature = "cuda"))]
+mod trial;
 
 use std::sync::Arc;
 
-pub use driver::{Code, Driver, Function, Launch, Properties};
+pub use driver::{Call, Captured, Code, Demand, Driver, Function, Launch, Properties};
 use memory::Memory;
 
 use super::Device;
@@ -21,6 +35,11 @@ use crate::error::{Error, Result};
 
 /// The name of devices that are GPUs.
 pub const NAME: &str = "cuda";
+
+/// What multiplies matrices.
+pub const CUBLASLT: &str = "cuBLASLt";
+/// What convolves.
+pub const CUDNN: &str = "cuDNN";
 
 /// A GPU with a ledger of its own, whose memory and work go through `driver`.
 pub fn device(ordinal: i32, driver: &'static dyn Driver) -> Arc<Device> {

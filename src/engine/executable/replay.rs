@@ -1,10 +1,10 @@
 //! What surrounds the operations of a run: binding memory, checking arguments, describing failures.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
-use super::{Executable, NOT_FAILED};
+use super::{Executable, NOT_FAILED, State};
 use crate::block::Block;
 use crate::engine::{Engine, Run};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ impl Executable {
         self.reached.store(NOT_FAILED, Relaxed);
         self.bind(&mut state, arguments)?;
         let slots = self.bind_slots(&mut state.bound)?;
-        self.check(&state.bound)?;
+        self.check(&mut state, arguments)?;
         self.refresh(&mut state)?;
         self.raise_versions(arguments);
         let done = f(&state.bound, &slots);
@@ -44,7 +44,7 @@ impl Executable {
         let mut state = self.state();
         self.bind(&mut state, arguments)?;
         let slots = self.bind_fresh_slots(&mut state.bound)?;
-        self.check(&state.bound)?;
+        self.check(&mut state, arguments)?;
         self.refresh(&mut state)?;
         f(&state.bound, &slots)
     }
@@ -86,13 +86,20 @@ impl Executable {
         error.in_op(format!("{layer}{} (recorded at {})", op.call.name(), origin.line))
     }
 
-    /// Rejects arguments whose values an operation would reject, before anything is written.
-    fn check(&self, bound: &Bound) -> Result<()> {
-        let check = |&node: &usize| check(bound, node);
-        self.checked
-            .iter()
-            .try_for_each(check)
-            .map_err(|stopped| self.describe(&self.graph, stopped))
+    /// Rejects arguments whose values an operation would reject, before anything is written. What
+    /// has not changed since it passed is not looked at again: a device would be waited for.
+    fn check(&self, state: &mut State, arguments: &[View]) -> Result<()> {
+        let given = || self.judged.iter().map(|&which| &arguments[which]);
+        let is_known = state.passed.len() == self.judged.len();
+        if is_known && state.passed.iter().zip(given()).all(|(passed, view)| passed.is(view)) {
+            return Ok(());
+        }
+        state.passed.clear();
+        let check = |&node: &usize| check(&state.bound, node);
+        let checked = self.checked.iter().try_for_each(check);
+        checked.map_err(|stopped| self.describe(&self.graph, stopped))?;
+        state.passed.extend(given().map(Passed::new));
+        Ok(())
     }
 
     fn raise_versions(&self, arguments: &[View]) {
@@ -101,6 +108,29 @@ impl Executable {
         captured.for_each(|(_, block)| block.touch());
         let given = self.arguments.iter().zip(arguments);
         given.filter(|(place, _)| written(place.block)).for_each(|(_, v)| v.block.touch());
+    }
+}
+
+/// An argument whose values have been checked.
+pub(super) struct Passed {
+    block: Weak<Block>,
+    version: u64,
+    offset: usize,
+}
+
+impl Passed {
+    fn new(view: &View) -> Passed {
+        let View { block, offset, .. } = view;
+        Passed { block: Arc::downgrade(block), version: block.version(), offset: *offset }
+    }
+
+    /// Whether an argument has the same values: never if another library may write them.
+    fn is(&self, view: &View) -> bool {
+        let View { block, offset, .. } = view;
+        std::ptr::eq(self.block.as_ptr(), Arc::as_ptr(block))
+            && self.version == block.version()
+            && self.offset == *offset
+            && !block.is_exposed()
     }
 }
 

@@ -164,6 +164,32 @@ impl Binding {
         done.map_err(|error| self.stopped(node, error))
     }
 
+    /// Puts nodes on a stream, that of the device if none is given; what they check has been
+    /// checked.
+    ///
+    /// # Safety
+    /// As [`super::Bound::run_from`].
+    pub(super) unsafe fn put_all(
+        &self,
+        nodes: Range<usize>,
+        stream: Option<Stream>,
+    ) -> std::result::Result<(), Stopped> {
+        let stream = stream.unwrap_or(self.stream);
+        for node in nodes {
+            let step = &self.steps[node];
+            // SAFETY: by the caller's promise; `ops` keeps the kernel.
+            let put =
+                unsafe { (*self.calls[step.call as usize].kernel).put(&self.io(step).on(stream)) };
+            put.map_err(|error| self.stopped(node, error))?;
+        }
+        Ok(())
+    }
+
+    /// The addresses of the blocks outside the arena, by number; null for those inside.
+    pub(super) fn starts(&self) -> &[*mut u8] {
+        &self.starts
+    }
+
     /// Lets a node's kernel check its inputs.
     ///
     /// # Safety

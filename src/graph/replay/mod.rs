@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod binding;
+mod captured;
 mod crew;
 mod parallel;
 mod patience;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::graph::Graph;
 use binding::Binding;
+use captured::Captures;
 use parallel::Parallel;
 
 /// A run that ended early.
@@ -32,13 +34,15 @@ pub struct Stopped {
 pub struct Bound {
     binding: Binding,
     parallel: Option<Parallel>,
+    captures: Option<Captures>,
 }
 
 impl Bound {
     /// Binds the blocks in the arena, which starts at `arena`, aligned to 64 bytes.
     pub fn new(graph: &Graph, arena: *mut u8) -> Bound {
         let binding = Binding::new(graph, arena);
-        Bound { binding, parallel: graph.schedule().map(Parallel::new) }
+        let captures = Captures::new(graph);
+        Bound { binding, parallel: graph.schedule().map(Parallel::new), captures }
     }
 
     /// Sets the address of a block outside the arena.
@@ -79,13 +83,15 @@ impl Bound {
     /// # Safety
     /// The nodes before `first` have run. Every block outside the arena that the nodes use is bound
     /// to memory of its size, the arena has [`Graph::arena_bytes`], and nothing else touches this
-    /// memory meanwhile. All memory that is read was written, by a node or before the run.
+    /// memory meanwhile. All memory that is read was written, by a node or before the run. What can
+    /// be checked before a run ([`Graph::is_checked_before`]) has passed [`Bound::check`].
     pub unsafe fn run_from(&self, first: usize, end: usize) -> std::result::Result<(), Stopped> {
         // SAFETY: by the caller's promise.
         unsafe {
-            match &self.parallel {
-                Some(parallel) => parallel.run(&self.binding, first..end),
-                None => self.binding.run_all::<false>(first..end),
+            match (&self.captures, &self.parallel) {
+                (Some(captures), _) => captures.run(&self.binding, first..end),
+                (None, Some(parallel)) => parallel.run(&self.binding, first..end),
+                (None, None) => self.binding.run_all::<false>(first..end),
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Convolution and its gradients.
 
-use super::program::Program;
+use super::copy;
+use super::program::{Library, Place, Program, Step};
 use super::source::{Source, THREADS};
 use super::types::{computed, stored};
 use super::window::{self, Window, images};
+use crate::device::cuda::Demand;
+use crate::device::cuda::convolution::{Convolution, Pass, channels_last};
 use crate::dtype::DType;
 use crate::ops::conv::{Conv, ConvGradInput, ConvGradWeight};
 use crate::ops::geometry::{Geometry, spatial};
@@ -36,7 +39,13 @@ pub fn conv(op: &Conv, io: &[&Meta]) -> Program {
     let slides = slides(&mut source, &op.geometry, spatial(&w.shape));
     let wide = computed(x.dtype);
     source.line(format!("conv<{wide}>(g.in0, g.in1, {bias}, g.out0, {all}, {step}, {slides});"));
-    Program::one(source.blocks(y.numel().div_ceil(THREADS as usize)), inputs, 1)
+    let program = Program::one(source.blocks(y.numel().div_ceil(THREADS as usize)), inputs, 1);
+    let has_bias = inputs == 3;
+    let mut places = vec![Place::Input(0), Place::Input(1), Place::Output(0, 0)];
+    places.extend(has_bias.then_some(Place::Input(2)));
+    let is_dense = !has_bias || step_of(io[2]) == 1;
+    let convolution = Convolving { pass: Pass::Forward, geometry: &op.geometry, metas: [x, w, y] };
+    convolution.by_library(program, places, has_bias, is_dense)
 }
 
 /// The program of (dy, w) -> dx.
@@ -47,7 +56,11 @@ pub fn grad_input(op: &ConvGradInput, io: &[&Meta]) -> Program {
     let slides = slides(&mut source, &op.geometry, spatial(&w.shape));
     let wide = computed(dy.dtype);
     source.line(format!("conv_grad_input<{wide}>(g.in0, g.in1, g.out0, {all}, {slides});"));
-    Program::one(source.blocks(dx.numel().div_ceil(THREADS as usize)), 2, 1)
+    let program = Program::one(source.blocks(dx.numel().div_ceil(THREADS as usize)), 2, 1);
+    let places = vec![Place::Output(0, 0), Place::Input(1), Place::Input(0)];
+    let convolution =
+        Convolving { pass: Pass::GradInput, geometry: &op.geometry, metas: [dx, w, dy] };
+    convolution.by_library(program, places, false, true)
 }
 
 /// The program of (dy, x) -> dw.
@@ -60,5 +73,90 @@ pub fn grad_weight(op: &ConvGradWeight, io: &[&Meta]) -> Program {
     source.line(format!("conv_grad_weight<{wide}>(g.in0, g.in1, g.out0, {all}, {slides});"));
     let sites = dy.shape[0] * spatial(&dy.shape).iter().product::<usize>();
     source.threads = (sites as u32).next_multiple_of(32).clamp(32, THREADS);
-    Program::one(source.blocks(dw.numel()), 2, 1)
+    let program = Program::one(source.blocks(dw.numel()), 2, 1);
+    let places = vec![Place::Input(1), Place::Output(0, 0), Place::Input(0)];
+    let convolution =
+        Convolving { pass: Pass::GradWeight, geometry: &op.geometry, metas: [x, dw, dy] };
+    convolution.by_library(program, places, false, true)
+}
+
+fn step_of(bias: &Meta) -> isize {
+    if bias.shape[0] == 1 { 1 } else { bias.strides[0] }
+}
+
+/// A convolution, or one of its gradients, for a library.
+struct Convolving<'a> {
+    pass: Pass,
+    geometry: &'a Geometry,
+    /// Of x, w and y, or of their gradients.
+    metas: [&'a Meta; 3],
+}
+
+impl Convolving<'_> {
+    /// The program by a library where there is one: what is not dense and channels-last is copied
+    /// before or after.
+    fn by_library(
+        self,
+        mut program: Program,
+        mut places: Vec<Place>,
+        has_bias: bool,
+        is_dense: bool,
+    ) -> Program {
+        let Some(convolution) = self.described(has_bias).filter(|_| is_dense) else {
+            return program;
+        };
+        let mut around = [Vec::new(), Vec::new()];
+        for (t, meta) in self.metas.into_iter().enumerate() {
+            let dense = channels_innermost(meta);
+            if dense.strides == meta.strides {
+                continue;
+            }
+            let place = std::mem::replace(&mut places[t], program.take(dense.bytes()));
+            let is_result = t == self.pass.order()[2];
+            let (from, to, places) = match is_result {
+                false => (meta, &dense, vec![place, places[t]]),
+                true => (&dense, meta, vec![places[t], place]),
+            };
+            let source = copy::copy("copy", from, to);
+            around[usize::from(is_result)].push(Step { source, places, library: None });
+        }
+        let demand = Demand::Convolution(convolution);
+        program.steps[0].library = Some(Box::new(Library { demand, places, around }));
+        program
+    }
+
+    /// None where a library takes no such convolution.
+    fn described(&self, has_bias: bool) -> Option<Convolution> {
+        let Geometry { stride, padding, dilation, groups } = self.geometry;
+        let (before, after) = padding.split_at(stride.len());
+        let (dtype, is_some) =
+            (self.metas[0].dtype, self.metas.iter().all(|meta| meta.numel() > 0));
+        if before != after || !is_some || !dtype.is_float() {
+            return None;
+        }
+        // A second axis of one place is put before a lone one.
+        let missing = usize::from(stride.len() == 1);
+        let spread = |of: &[usize], rest: usize| [&vec![rest; missing], of].concat();
+        let extents =
+            self.metas.map(|meta| [&meta.shape[..2], &vec![1; missing], &meta.shape[2..]].concat());
+        Some(Convolution {
+            pass: self.pass,
+            dtype,
+            extents,
+            slides: [spread(stride, 1), spread(before, 0), spread(dilation, 1)],
+            groups: *groups,
+            has_bias,
+        })
+    }
+}
+
+/// A dense tensor of the same extents whose channels are innermost. Axes of one place have the
+/// strides that they have.
+fn channels_innermost(meta: &Meta) -> Meta {
+    let mut dense = meta.clone();
+    let steps = channels_last(&meta.shape);
+    for d in (0..meta.shape.rank()).filter(|&d| meta.shape[d] != 1) {
+        dense.strides[d] = steps[d] as isize;
+    }
+    dense
 }

@@ -68,13 +68,13 @@ fn source(region: &Region, name: &'static str, io: &[&Meta]) -> Result<Option<So
     let dtypes = |metas: &[&Meta]| metas.iter().map(|meta| meta.dtype).collect::<Vec<DType>>();
     let mut source = Source::new(name, &dtypes(inputs), &dtypes(outputs));
     let walk = Walk::new(&outputs[0].shape, io);
-    let places = source.each(&walk);
-    let Some(values) = values(&mut source, region, inputs, &places)? else { return Ok(None) };
+    let elements = source.each_moved(&walk, &dtypes(io), inputs.len());
+    let Some(values) = values(&mut source, region, inputs, &elements)? else { return Ok(None) };
     for (o, &result) in region.outputs.iter().enumerate() {
-        let (place, value) = (&places[inputs.len() + o], &values[inputs.len() + result].name);
-        source.line(format!("    store(g.out{o}[{place}], {value});"));
+        let (element, value) = (&elements[inputs.len() + o], &values[inputs.len() + result].name);
+        source.line(format!("        store({element}, {value});"));
     }
-    source.end();
+    source.end_moved(&walk, outputs.len());
     Ok(Some(source))
 }
 
@@ -83,15 +83,15 @@ fn values(
     source: &mut Source,
     region: &Region,
     inputs: &[&Meta],
-    places: &[String],
+    elements: &[String],
 ) -> Result<Option<Vec<Value>>> {
     let metas = region.values(inputs)?;
     let mut values: Vec<Value> = Vec::new();
     for (i, meta) in metas.iter().enumerate() {
         let result = Value { name: format!("v{i}"), dtype: meta.dtype };
         if i < inputs.len() {
-            let (wide, place) = (computed(meta.dtype), &places[i]);
-            source.line(format!("    const {wide} v{i} = load(g.in{i}[{place}]);"));
+            let (wide, element) = (computed(meta.dtype), &elements[i]);
+            source.line(format!("        const {wide} v{i} = load({element});"));
         } else {
             let link = &region.links[i - inputs.len()];
             let of: Vec<&Value> = link.operands.iter().map(|&v| &values[v]).collect();

@@ -21,9 +21,9 @@ pub fn count() -> usize {
     cuda::count()
 }
 
-/// Offers a path to the compiler of kernels. Has an effect only before the first GPU is started.
-pub fn offer_compiler(path: std::path::PathBuf) {
-    cuda::compiler::offer(path);
+/// Offers a path to one of CUDA's libraries. Has an effect only before the first GPU is started.
+pub fn offer_library(path: std::path::PathBuf) {
+    cuda::library::offer(path);
 }
 
 static GPUS: Mutex<Vec<Gpu>> = Mutex::new(Vec::new());

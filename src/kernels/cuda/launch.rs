@@ -2,14 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::check::{Check, NONE};
-use super::program::{Place, Program, Step};
+use super::program::{Library, Place, Program, Step};
 use super::source::{PRELUDE, Source};
-use crate::device::cuda::{Code, Driver, Function, Launch};
+use crate::device::cuda::{Call, Code, Driver, Function, Launch};
 use crate::error::{Error, Result};
 use crate::kernels::{Io, Kernel};
 
@@ -51,11 +51,130 @@ struct Checking {
     answer: NonNull<u8>,
 }
 
+/// A kernel with the tensors that it is given.
+struct Placed {
+    kernel: Compiled,
+    places: Vec<Place>,
+}
+
+impl Placed {
+    fn new(driver: &dyn Driver, Step { source, places, .. }: &Step) -> Result<Placed> {
+        Ok(Placed { kernel: Compiled::new(driver, source)?, places: places.clone() })
+    }
+
+    /// # Safety
+    /// As [`Compiled::launch`].
+    unsafe fn launch(&self, driver: &dyn Driver, io: &Io) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.kernel.launch(driver, io, &addresses(io, &self.places)) }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self) + size_of_val(&*self.kernel.words) + size_of_val(&*self.places)
+    }
+}
+
+/// A call of a library, and the kernels before and after it.
+struct Called {
+    call: Arc<dyn Call>,
+    places: Vec<Place>,
+    around: [Vec<Placed>; 2],
+    /// The kernel for tensors that are not aligned as the library wants them, once it is needed.
+    otherwise: (Step, OnceLock<Placed>),
+}
+
+impl Called {
+    fn new(driver: &dyn Driver, call: Arc<dyn Call>, step: &Step) -> Result<Called> {
+        let Library { places, around, .. } = &**step.library.as_ref().expect("of a library");
+        let placed = |steps: &Vec<Step>| {
+            steps.iter().map(|step| Placed::new(driver, step)).collect::<Result<_>>()
+        };
+        let around = [placed(&around[0])?, placed(&around[1])?];
+        let otherwise = (Step { library: None, ..step.clone() }, OnceLock::new());
+        Ok(Called { call, places: places.clone(), around, otherwise })
+    }
+
+    /// # Safety
+    /// As [`Compiled::launch`]; `scratch` is where the library's own memory begins.
+    unsafe fn put(&self, driver: &dyn Driver, io: &Io, scratch: usize) -> Result<()> {
+        let tensors = addresses(io, &self.places);
+        let [before, after] = &self.around;
+        let scratch = address(io, Place::Scratch(scratch));
+        // SAFETY: by the caller's promise.
+        unsafe {
+            if !tensors.iter().all(|at| at.is_multiple_of(self.call.alignment())) {
+                return self.otherwise(driver)?.launch(driver, io);
+            }
+            before.iter().try_for_each(|kernel| kernel.launch(driver, io))?;
+            self.call.put(io.stream(), &tensors, scratch)?;
+            after.iter().try_for_each(|kernel| kernel.launch(driver, io))
+        }
+    }
+
+    fn otherwise(&self, driver: &dyn Driver) -> Result<&Placed> {
+        let (step, compiled) = &self.otherwise;
+        if let Some(placed) = compiled.get() {
+            return Ok(placed);
+        }
+        let placed = Placed::new(driver, step)?;
+        Ok(compiled.get_or_init(|| placed))
+    }
+}
+
+/// A kernel, or what a library computes.
+enum Work {
+    Kernel(Placed),
+    Called(Box<Called>),
+}
+
+impl Work {
+    /// What a step is on this GPU.
+    fn new(driver: &dyn Driver, step: &Step) -> Result<Work> {
+        let library = step.library.as_ref();
+        match library.and_then(|library| driver.library(&library.demand)) {
+            Some(call) => Ok(Work::Called(Box::new(Called::new(driver, call, step)?))),
+            None => Ok(Work::Kernel(Placed::new(driver, step)?)),
+        }
+    }
+
+    /// Bytes of scratch memory that a library needs.
+    fn scratch(&self) -> usize {
+        match self {
+            Work::Kernel(_) => 0,
+            Work::Called(called) => called.call.scratch(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Work::Kernel(placed) => placed.bytes(),
+            Work::Called(called) => {
+                size_of_val(&**called)
+                    + called.around.iter().flatten().map(Placed::bytes).sum::<usize>()
+            }
+        }
+    }
+}
+
+fn addresses(io: &Io, places: &[Place]) -> SmallVec<[u64; 16]> {
+    places.iter().map(|&place| address(io, place)).collect()
+}
+
+fn address(io: &Io, place: Place) -> u64 {
+    let start = match place {
+        Place::Input(i) => io.input::<u8>(i),
+        Place::Output(o, offset) => io.output::<u8>(o).wrapping_offset(offset).cast_const(),
+        Place::Scratch(offset) => io.scratch::<u8>().wrapping_add(offset).cast_const(),
+    };
+    start.expose_provenance() as u64
+}
+
 /// A compiled program.
 pub struct Runner {
     driver: &'static dyn Driver,
-    steps: Vec<(Compiled, Vec<Place>)>,
-    scratch: usize,
+    steps: Vec<Work>,
+    /// Bytes of the program's scratch memory, and of what libraries need behind it.
+    scratch: [usize; 2],
     checking: Vec<Checking>,
 }
 
@@ -70,11 +189,12 @@ impl Runner {
     /// # Errors
     /// Those of the driver.
     pub fn new(driver: &'static dyn Driver, program: Program) -> Result<Runner> {
-        let step = |Step { source, places }| Ok((Compiled::new(driver, &source)?, places));
-        let steps = program.steps.into_iter().map(step).collect::<Result<_>>()?;
+        let steps = program.steps.iter().map(|step| Work::new(driver, step));
+        let steps: Vec<Work> = steps.collect::<Result<_>>()?;
+        let of_libraries = steps.iter().map(Work::scratch).max().unwrap_or(0);
         let checks = program.checks.into_iter().map(|check| Checking::new(driver, check));
         let checking = checks.collect::<Result<_>>()?;
-        Ok(Runner { driver, steps, scratch: program.scratch, checking })
+        Ok(Runner { driver, steps, scratch: [program.scratch, of_libraries], checking })
     }
 }
 
@@ -124,35 +244,35 @@ impl Drop for Runner {
 
 impl Kernel for Runner {
     fn scratch(&self) -> usize {
-        self.scratch
+        self.scratch.iter().sum()
     }
 
     fn bytes(&self) -> usize {
-        let of = |(step, places): &(Compiled, Vec<Place>)| {
-            size_of_val(step) + size_of_val(&*step.words) + size_of_val(&**places)
-        };
-        size_of_val(self) + self.steps.iter().map(of).sum::<usize>()
+        size_of_val(self) + self.steps.iter().map(Work::bytes).sum::<usize>()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
-        let address = |place: &Place| {
-            let start = match *place {
-                Place::Input(i) => io.input::<u8>(i),
-                Place::Output(o, offset) => io.output::<u8>(o).wrapping_offset(offset).cast_const(),
-                Place::Scratch(offset) => io.scratch::<u8>().wrapping_add(offset).cast_const(),
-            };
-            start.expose_provenance() as u64
-        };
-        for (step, places) in &self.steps {
-            let addresses: SmallVec<[u64; 16]> = places.iter().map(address).collect();
-            // SAFETY: the places are those that the text was made for.
-            unsafe { step.launch(self.driver, io, &addresses)? };
-        }
-        Ok(())
+        self.put(io)
     }
 
     fn check(&self, io: &Io) -> Result<()> {
         self.checking.iter().try_for_each(|checking| checking.holds(self.driver, io))
+    }
+
+    fn waits(&self) -> bool {
+        !self.checking.is_empty()
+    }
+
+    fn put(&self, io: &Io) -> Result<()> {
+        self.steps.iter().try_for_each(|work| {
+            // SAFETY: the places are those that the texts, and the calls, were made for.
+            unsafe {
+                match work {
+                    Work::Kernel(kernel) => kernel.launch(self.driver, io),
+                    Work::Called(called) => called.put(self.driver, io, self.scratch[0]),
+                }
+            }
+        })
     }
 }

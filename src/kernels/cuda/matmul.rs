@@ -1,9 +1,11 @@
 //! Products of matrices.
 
-use super::program::Program;
+use super::program::{Library, Program};
 use super::source::Source;
 use super::types::{computed, stored};
 use super::walk::Walk;
+use crate::device::cuda::Demand;
+use crate::device::cuda::product::{Operand, Product};
 use crate::ops::Meta;
 use crate::shape::Shape;
 
@@ -24,7 +26,57 @@ pub fn program([a, b, y]: [&Meta; 3]) -> Program {
         "multiply<{types}>(g.in0, g.in1, g.out0, {batch}, {count}, {m}, {n}, {result});"
     ));
     let tiles: usize = y.shape[y.shape.rank() - 2..].iter().map(|n| n.div_ceil(TILE)).product();
-    Program::one(source.blocks(walk.count * tiles), 2, 1)
+    let mut program = Program::one(source.blocks(walk.count * tiles), 2, 1);
+    program.steps[0].library = product([a, b, y], &walk).map(|product| {
+        let places = program.steps[0].places.clone();
+        let demand = Demand::Product(product);
+        Box::new(Library { demand, places, around: Default::default() })
+    });
+    program
+}
+
+/// The product for a library, which takes floats in matrices whose rows or columns are dense, and
+/// one step from each matrix of a batch to the next.
+fn product([a, b, y]: [&Meta; 3], walk: &Walk) -> Option<Product> {
+    let steps = walk.steps()?;
+    let is_some = [a, b, y].iter().all(|meta| meta.numel() > 0);
+    if !a.dtype.is_float() || a.dtype.is_storage() || !is_some {
+        return None;
+    }
+    let operand = |tensor: usize, meta: &Meta| operand(meta, tensor, steps[tensor]);
+    let all = [operand(0, a)?, operand(1, b)?, operand(2, y)?];
+    let extent = |meta: &Meta, d: usize| meta.shape[meta.shape.rank() - d];
+    let (rows, depth, columns) = (extent(a, 2), extent(a, 1), extent(b, 1));
+    let of = |rows, columns, operands| Product {
+        dtype: y.dtype,
+        rows,
+        columns,
+        depth,
+        batch: walk.count,
+        operands,
+    };
+    Some(match all[2].is_turned {
+        false => of(rows, columns, all),
+        // The transposed result, whose columns are dense, is a product of transposed matrices.
+        true => of(columns, rows, [all[1].turned(), all[0].turned(), all[2].turned()]),
+    })
+}
+
+/// Where the last two dimensions are matrices whose rows or columns are dense and do not overlap.
+fn operand(meta: &Meta, tensor: usize, step: isize) -> Option<Operand> {
+    let rank = meta.shape.rank();
+    let [rows, columns] = [2, 1].map(|d| meta.shape[rank - d]);
+    let [down, across] = [2, 1].map(|d| meta.strides[rank - d]);
+    // From a lone row or column there is no step.
+    let leading = |count: usize, stride: isize, length: usize| match count {
+        1 => Some(length),
+        _ => usize::try_from(stride).ok().filter(|&stride| stride >= length),
+    };
+    let by_rows = (across == 1 || columns == 1).then(|| leading(rows, down, columns)).flatten();
+    let by_columns = (down == 1 || rows == 1).then(|| leading(columns, across, rows)).flatten();
+    let is_turned = by_rows.is_some();
+    let leading = by_rows.or(by_columns)?;
+    Some(Operand { tensor, is_turned, leading, step })
 }
 
 /// The dimensions before the matrices.

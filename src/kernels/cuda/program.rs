@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::source::Source;
+use crate::device::cuda::Demand;
 use crate::ops::Meta;
 
 /// A tensor that a kernel is given, or a part of the scratch memory.
@@ -24,6 +25,20 @@ pub struct Step {
     pub source: Source,
     /// Its inputs, then its outputs.
     pub places: Vec<Place>,
+    /// What a library computes instead, where there is one.
+    pub library: Option<Box<Library>>,
+}
+
+/// What a library computes in place of a kernel.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// What it is asked for.
+    pub demand: Demand,
+    /// The tensors of the call.
+    pub places: Vec<Place>,
+    /// Kernels that bring tensors into the layout of the library, before and after the call. Their
+    /// scratch memory is the program's.
+    pub around: [Vec<Step>; 2],
 }
 
 /// The kernels of an operation.
@@ -41,13 +56,13 @@ impl Program {
     /// One kernel on the operation's inputs and outputs.
     pub fn one(source: Source, inputs: usize, outputs: usize) -> Program {
         let inputs = (0..inputs).map(Place::Input);
-        let places = inputs.chain((0..outputs).map(|o| Place::Output(o, 0))).collect();
-        Program { steps: vec![Step { source, places }], ..Program::default() }
+        let places: Vec<Place> = inputs.chain((0..outputs).map(|o| Place::Output(o, 0))).collect();
+        Program::default().then(source, &places)
     }
 
     /// Adds a kernel.
     pub fn then(mut self, source: Source, places: &[Place]) -> Program {
-        self.steps.push(Step { source, places: places.to_vec() });
+        self.steps.push(Step { source, places: places.to_vec(), library: None });
         self
     }
 

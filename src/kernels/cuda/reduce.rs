@@ -14,6 +14,8 @@ use crate::ops::{Family, Meta};
 const TEMPLATES: &str = include_str!("c/reduce.cu");
 /// The elements that one thread folds, at most.
 const CHUNK: usize = 256;
+/// The blocks that there should be at least, where there is enough to do.
+const BLOCKS: usize = 2048;
 /// An accumulator's size, at most.
 const ACCUMULATOR: usize = 24;
 
@@ -55,17 +57,18 @@ fn folded(
 ) -> Program {
     let (outer, inner) = (Walk::along(kept, &[x]), Walk::along(axes, &[x]));
     let is_by_rows = is_by_rows(x, kept, axes) && inner.count >= 32;
-    let chunk = if is_by_rows { CHUNK * THREADS as usize } else { CHUNK };
+    let chunk = if is_by_rows { rows_chunk(outer.count * inner.count) } else { CHUNK };
     let chunks = inner.count.div_ceil(chunk).max(1);
-    let mut program = Program::default();
-    let partial = program.take(outer.count * chunks * ACCUMULATOR);
-    let mut source = Source::new(name, &[x.dtype], &[DType::Int64]).with(TEMPLATES);
+    let is_whole = chunks == 1;
+    let out = if is_whole { to } else { DType::Int64 };
+    let mut source = Source::new(name, &[x.dtype], &[out]).with(TEMPLATES);
     let [kept, reduced] = [&outer, &inner].map(|walk| source.walk(walk));
     let [outputs, count, length, number] =
         [outer.count, inner.count, chunk, chunks].map(|size| source.size(size));
     let call = if is_by_rows { "fold_rows" } else { "fold_columns" };
+    let result = if is_whole { "g.out0".into() } else { format!("({fold}::Acc *)g.out0") };
     source.line(format!(
-        "{call}<{fold}>(g.in0, ({fold}::Acc *)g.out0, {kept}, {reduced}, {outputs}, {count}, \
+        "{call}<{fold}, {is_whole}>(g.in0, {result}, {kept}, {reduced}, {outputs}, {count}, \
          {length}, {number});"
     ));
     let tasks = outer.count * chunks;
@@ -73,8 +76,19 @@ fn folded(
         true => source.waiting().blocks(tasks),
         false => source.blocks(tasks.div_ceil(THREADS as usize)),
     };
+    if is_whole {
+        return Program::one(source, 1, 1);
+    }
+    let mut program = Program::default();
+    let partial = program.take(outer.count * chunks * ACCUMULATOR);
     let join = joined(name, fold, [outer.count, inner.count, chunks], to);
     program.then(source, &[Place::Input(0), partial]).then(join, &[partial, Place::Output(0, 0)])
+}
+
+/// How many of so many elements a block folds: few enough that all multiprocessors have some.
+fn rows_chunk(elements: usize) -> usize {
+    let threads = THREADS as usize;
+    (elements / BLOCKS).next_multiple_of(4 * threads).clamp(4 * threads, CHUNK * threads)
 }
 
 /// Whether neighbours in memory are folded into one output, rather than into neighbours.
@@ -92,5 +106,5 @@ fn joined(name: &'static str, fold: &str, sizes: [usize; 3], to: DType) -> Sourc
     source.line(format!(
         "join_chunks<{fold}>((const {fold}::Acc *)g.in0, g.out0, {outputs}, {count}, {chunks});"
     ));
-    source.blocks(sizes[0].div_ceil(THREADS as usize))
+    source.waiting().blocks(sizes[0])
 }

@@ -15,6 +15,8 @@ pub const PRELUDE: &str = concat!(
 );
 /// The threads of a block, unless a kernel says otherwise.
 pub const THREADS: u32 = 256;
+/// The neighbours that a thread takes at once (`c/walk.cu`).
+const WIDE: usize = 4;
 /// The most blocks: further elements are left to the same threads.
 const BLOCKS: usize = 1 << 16;
 
@@ -136,6 +138,45 @@ impl Source {
 
     /// Ends the loop of [`Source::each`].
     pub fn end(&mut self) {
+        self.line("}");
+    }
+
+    /// The same, with the elements of all tensors in variables: where these are dense, each thread
+    /// takes some neighbours at once. [`Source::end_moved`] ends it.
+    pub fn each_moved(&mut self, walk: &Walk, dtypes: &[DType], inputs: usize) -> Vec<String> {
+        if !walk.is_flat() {
+            let places = self.each(walk);
+            let place = |(t, place): (usize, &String)| match t.checked_sub(inputs) {
+                None => format!("g.in{t}[{place}]"),
+                Some(o) => format!("g.out{o}[{place}]"),
+            };
+            return places.iter().enumerate().map(place).collect();
+        }
+        let tasks = walk.count.div_ceil(self.threads as usize * WIDE);
+        self.blocks = tasks.clamp(1, BLOCKS) as u32;
+        let (index, count) = (walk.index(), self.size(walk.count));
+        self.line(format!("const {index} step = ({index})gridDim.x * blockDim.x * WIDE;"));
+        self.line(format!("const {index} first = ({index})blockIdx.x * blockDim.x + threadIdx.x;"));
+        self.line(format!("for ({index} i = first * WIDE; i < ({index}){count}; i += step) {{"));
+        for (t, &dtype) in dtypes.iter().enumerate() {
+            self.line(format!("    {} x{t}[WIDE];", stored(dtype)));
+            if t < inputs {
+                self.line(format!("    fetch(x{t}, g.in{t}, i, {count});"));
+            }
+        }
+        self.line("    for (int u = 0; u < WIDE; u++) {");
+        (0..dtypes.len()).map(|t| format!("x{t}[u]")).collect()
+    }
+
+    /// Ends the loop of [`Source::each_moved`].
+    pub fn end_moved(&mut self, walk: &Walk, outputs: usize) {
+        if walk.is_flat() {
+            self.line("    }");
+            let (count, first) = (self.size(walk.count), walk.tensors - outputs);
+            for o in 0..outputs {
+                self.line(format!("    keep(x{}, g.out{o}, i, {count});", first + o));
+            }
+        }
         self.line("}");
     }
 

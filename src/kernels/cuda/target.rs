@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::elementwise::is_fusible;
 use super::{Runner, program};
 use crate::device::Stream;
-use crate::device::cuda::Driver;
+use crate::device::cuda::{self, Driver};
 use crate::dtype::DType;
 use crate::error::finite::Statistics;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::statistics;
-use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
+use crate::kernels::{Captured, Capturing, Fusing, Kernel, Packing, Target, Width};
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
 
@@ -57,6 +57,33 @@ impl Cuda {
     }
 }
 
+/// Work of a GPU that was captured.
+struct Replayed {
+    driver: &'static dyn Driver,
+    work: cuda::Captured,
+}
+
+impl Capturing for Cuda {
+    fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Box<dyn Captured>> {
+        let work = self.driver.capture(work)?;
+        Ok(Box::new(Replayed { driver: self.driver, work }))
+    }
+}
+
+impl Captured for Replayed {
+    unsafe fn put(&self) -> Result<()> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.driver.replay(self.work) }
+    }
+}
+
+impl Drop for Replayed {
+    fn drop(&mut self) {
+        // SAFETY: it is this one's alone.
+        unsafe { self.driver.release(self.work) }
+    }
+}
+
 impl Target for Cuda {
     fn prepare(&self, kind: &Kind, io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
         let lacking = || Error::Device {
@@ -98,6 +125,14 @@ impl Target for Cuda {
 
     fn stream(&self) -> Stream {
         self.driver.stream()
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.driver.wait(self.driver.stream())
+    }
+
+    fn capturing(&self) -> Option<&dyn Capturing> {
+        Some(self)
     }
 
     fn computes_in(&self, dtype: DType) -> Result<bool> {

@@ -71,6 +71,12 @@ impl Walk {
         self.dims.len()
     }
 
+    /// Each tensor's step from element to element, where it has one.
+    pub fn steps(&self) -> Option<&[isize]> {
+        let [dim] = &*self.dims else { return None };
+        Some(&dim.strides)
+    }
+
     /// The type that counts its elements.
     pub fn index(&self) -> &'static str {
         if i32::try_from(self.count).is_ok() { "uint32" } else { "uint64" }

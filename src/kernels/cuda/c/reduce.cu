@@ -63,21 +63,29 @@ typename F::Acc folded(const In *in, const Kept &kept, const Reduced &reduced, i
     return acc;
 }
 
+// What is left of an output: the result where it has one chunk, or else the chunk's accumulator.
+template <class F, bool WHOLE, class Out>
+void leave(Out *out, int64 i, typename F::Acc acc, int64 count) {
+    if constexpr (WHOLE) store(out[i], F::result(acc, count));
+    else out[i] = acc;
+}
+
 // One thread an output and chunk.
-template <class F, class In, class Kept, class Reduced>
-void fold_columns(const In *in, typename F::Acc *out, const Kept &kept, const Reduced &reduced,
+template <class F, bool WHOLE, class In, class Out, class Kept, class Reduced>
+void fold_columns(const In *in, Out *out, const Kept &kept, const Reduced &reduced,
     int64 outputs, int64 count, int64 chunk, int64 chunks) {
     int64 threads = (int64)gridDim.x * blockDim.x;
     for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < outputs * chunks; i += threads) {
         int64 o = i % outputs, first = i / outputs * chunk;
         int64 last = first + chunk < count ? first + chunk : count;
-        out[o * chunks + i / outputs] = folded<F>(in, kept, reduced, o, first, last, 1);
+        typename F::Acc acc = folded<F>(in, kept, reduced, o, first, last, 1);
+        leave<F, WHOLE>(out, o * chunks + i / outputs, acc, count);
     }
 }
 
 // One block an output and chunk.
-template <class F, class In, class Kept, class Reduced>
-void fold_rows(const In *in, typename F::Acc *out, const Kept &kept, const Reduced &reduced,
+template <class F, bool WHOLE, class In, class Out, class Kept, class Reduced>
+void fold_rows(const In *in, Out *out, const Kept &kept, const Reduced &reduced,
     int64 outputs, int64 count, int64 chunk, int64 chunks) {
     for (int64 i = blockIdx.x; i < outputs * chunks; i += gridDim.x) {
         int64 first = i % chunks * chunk;
@@ -85,17 +93,19 @@ void fold_rows(const In *in, typename F::Acc *out, const Kept &kept, const Reduc
         typename F::Acc own =
             folded<F>(in, kept, reduced, i / chunks, first + threadIdx.x, last, blockDim.x);
         typename F::Acc all = combined(own, F::join);
-        if (threadIdx.x == 0) out[i] = all;
+        if (threadIdx.x == 0) leave<F, WHOLE>(out, i, all, count);
     }
 }
 
-// Joins the chunks of each output in order.
+// Joins the chunks of each output: one block an output, each thread some of them in order.
 template <class F, class Out>
 void join_chunks(const typename F::Acc *in, Out *out, int64 outputs, int64 count, int64 chunks) {
-    int64 threads = (int64)gridDim.x * blockDim.x;
-    for (int64 o = (int64)blockIdx.x * blockDim.x + threadIdx.x; o < outputs; o += threads) {
-        typename F::Acc acc = F::none();
-        for (int64 c = 0; c < chunks; c++) acc = F::join(acc, in[o * chunks + c]);
-        store(out[o], F::result(acc, count));
+    for (int64 o = blockIdx.x; o < outputs; o += gridDim.x) {
+        typename F::Acc own = F::none();
+        for (int64 c = threadIdx.x; c < chunks; c += blockDim.x) {
+            own = F::join(own, in[o * chunks + c]);
+        }
+        typename F::Acc all = combined(own, F::join);
+        if (threadIdx.x == 0) store(out[o], F::result(all, count));
     }
 }

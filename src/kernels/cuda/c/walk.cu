@@ -20,6 +20,34 @@ template <class Index, int RANK, int TENSORS> struct Walk {
     }
 };
 
+// Some neighbours in memory, which are moved by one access where their address allows it.
+#define WIDE 4
+template <class T> struct alignas(WIDE * sizeof(T) < 16 ? WIDE * sizeof(T) : 16) Neighbours { T of[WIDE]; };
+
+template <class T> bool is_aligned(const T *at) {
+    return (uint64)at % alignof(Neighbours<T>) == 0;
+}
+
+// Elements from `i` on; the last one stands for those that are not there.
+template <class T> void fetch(T (&to)[WIDE], const T *from, int64 i, int64 count) {
+    if (i + WIDE <= count && is_aligned(from + i)) {
+        Neighbours<T> all = *(const Neighbours<T> *)(from + i);
+        for (int u = 0; u < WIDE; u++) to[u] = all.of[u];
+    } else {
+        for (int u = 0; u < WIDE; u++) to[u] = from[i + u < count ? i + u : count - 1];
+    }
+}
+
+template <class T> void keep(const T (&from)[WIDE], T *to, int64 i, int64 count) {
+    if (i + WIDE <= count && is_aligned(to + i)) {
+        Neighbours<T> all;
+        for (int u = 0; u < WIDE; u++) all.of[u] = from[u];
+        *(Neighbours<T> *)(to + i) = all;
+    } else {
+        for (int u = 0; u < WIDE && i + u < count; u++) to[i + u] = from[u];
+    }
+}
+
 // What values are combined by; the greatest is NaN if one is.
 template <class T> T added(T a, T b) { return a + b; }
 template <class T> T greater(T a, T b) { return larger(a, b); }

@@ -1,0 +1,114 @@
+//! A trial of a library: it is used only if it computes a small demand as it should.
+#![allow(unsafe_code)]
+
+use super::convolution::{Convolution, Pass};
+use super::product::{Operand, Product};
+use super::{Demand, Driver, refusal};
+use crate::dtype::DType;
+use crate::error::Result;
+
+/// The extent of the matrices.
+const N: usize = 4;
+/// Bytes of one of them.
+const BYTES: usize = N * N * size_of::<f32>();
+
+/// `y[i, j] = sum over k of x[i, k] w[j, k]` as a product of matrices.
+pub(super) fn product() -> Demand {
+    let operand = |tensor, is_turned| Operand { tensor, is_turned, leading: N, step: 0 };
+    Demand::Product(Product {
+        dtype: DType::Float32,
+        rows: N,
+        columns: N,
+        depth: N,
+        batch: 1,
+        operands: [operand(1, true), operand(0, false), operand(2, false)],
+    })
+}
+
+/// The same as a convolution of a window of one place: the rows of `x` are sites, its columns
+/// channels.
+pub(super) fn convolution() -> Demand {
+    let image = vec![1, N, 2, N / 2];
+    Demand::Convolution(Convolution {
+        pass: Pass::Forward,
+        dtype: DType::Float32,
+        extents: [image.clone(), vec![N, N, 1, 1], image],
+        slides: [vec![1; 2], vec![0; 2], vec![1; 2]],
+        groups: 1,
+        has_bias: false,
+    })
+}
+
+/// Whether a library computes one of these as it should; why not is logged.
+pub(super) fn passes(driver: &dyn Driver, demand: &Demand) -> bool {
+    let why = match computed(driver, demand) {
+        Ok(y) if y == wanted() => return true,
+        Ok(_) => format!("it computes {demand:?} wrongly"),
+        Err(error) => error.to_string(),
+    };
+    log::warn!("kernels of our own replace a library of CUDA: {why}");
+    false
+}
+
+fn x(i: usize, k: usize) -> f32 {
+    (i + 2 * k) as f32 - 3.0
+}
+
+fn w(j: usize, k: usize) -> f32 {
+    (j * k) as f32 - 2.0
+}
+
+/// A matrix, row by row.
+fn matrix(of: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+    (0..N * N).map(|i| of(i / N, i % N)).collect()
+}
+
+fn wanted() -> Vec<f32> {
+    matrix(|i, j| (0..N).map(|k| x(i, k) * w(j, k)).sum())
+}
+
+/// What the library makes of `x` and `w`.
+fn computed(driver: &dyn Driver, demand: &Demand) -> Result<Vec<f32>> {
+    let call = driver.library(demand).ok_or_else(|| refusal(format!("none for {demand:?}")))?;
+    let room = 3 * BYTES.next_multiple_of(256) + call.scratch();
+    let start = driver.allocate(room).ok_or_else(|| refusal("no memory is left"))?;
+    let at = |t: usize| start.map_addr(|a| a.saturating_add(t * BYTES.next_multiple_of(256)));
+    let mut bytes = vec![0; BYTES];
+    // SAFETY: the places lie in what was allocated, which is freed last.
+    let done = unsafe {
+        let mut run = || {
+            for (t, of) in [matrix(x), matrix(w)].iter().enumerate() {
+                let bytes: Vec<u8> = of.iter().flat_map(|x| x.to_ne_bytes()).collect();
+                driver.upload(&bytes, at(t))?;
+            }
+            let tensors = [0, 1, 2].map(|t| at(t).addr().get() as u64);
+            call.put(driver.stream(), &tensors, at(3).addr().get() as u64)?;
+            driver.download(at(2), &mut bytes)
+        };
+        let done = run();
+        driver.free(start);
+        done
+    };
+    done?;
+    let word = |four: &[u8]| f32::from_ne_bytes(four.try_into().expect("four bytes"));
+    Ok(bytes.chunks_exact(4).map(word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cuda::emulated;
+
+    #[test]
+    fn a_library_that_is_right_passes() {
+        assert!(passes(emulated::driver(), &product()));
+        assert!(passes(emulated::driver(), &convolution()));
+    }
+
+    #[test]
+    fn another_result_does_not_pass() {
+        let Demand::Product(mut other) = product() else { unreachable!() };
+        other.operands[1].is_turned = true;
+        assert!(!passes(emulated::driver(), &Demand::Product(other)));
+    }
+}
