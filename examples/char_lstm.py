@@ -16,7 +16,7 @@ import numpy as np
 import training
 from characters import Text, learn
 from singa_rs import autograd, layer, module, opt
-from singa_rs.tensor import Tensor, from_numpy
+from singa_rs.tensor import Tensor
 
 
 class CharLSTM(module.Module):
@@ -47,7 +47,7 @@ def write(model: CharLSTM, text: Text, count: int) -> str:
     rng, made = np.random.default_rng(0), [int(text.data[0])]
     state: tuple[Tensor, ...] = ()
     for _ in range(count):
-        logits, h, c = model(from_numpy(np.array([made[-1:]], np.int32)), *state)
+        logits, h, c = model(np.array([made[-1:]], np.int32), *state)
         state = h, c
         made.append(text.next(rng, logits.to_numpy()[-1]))
     return text.read(made)

@@ -40,7 +40,7 @@ class Net(module.Module):
         self.share, self.least = args.share, args.least
         count = 10 * args.width + 2 * args.width + 1
         drawn = np.random.default_rng(args.seed).normal(size=count) / np.sqrt(count)
-        self.direction = from_numpy(drawn.astype(np.float32))
+        self.direction = from_numpy(drawn.astype(np.float32), training.on(args))
 
     def forward(self, x: Tensor) -> Tensor:
         """Features (N, 10) -> labels (N, 1)."""
@@ -63,13 +63,14 @@ class Net(module.Module):
 def greatest(model: Net, x: np.ndarray, y: np.ndarray, step: float = 1e-3) -> float:
     """The curvature along the direction, by differences of the gradient instead of products."""
     model.train()
+    features, labels = (from_numpy(one, model.direction.device) for one in (x, y))
     params, parts = list(model.get_params().values()), []
     direction, kept = model.direction.to_numpy(), [param.to_numpy() for param in params]
     for sign in (1, -1):
         ends = np.cumsum([one.size for one in kept])[:-1]
         for param, one, part in zip(params, kept, np.split(direction, ends), strict=True):
             param.copy_from(one + sign * step * part.reshape(one.shape))
-        loss = autograd.mse_loss(model.body(from_numpy(x)), from_numpy(y))
+        loss = autograd.mse_loss(model.body(features), labels)
         parts.append(flat(autograd.gradients(loss, params)).to_numpy())
     for param, one in zip(params, kept, strict=True):
         param.copy_from(one)

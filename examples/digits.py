@@ -113,12 +113,14 @@ def network(digits: Digits, args: argparse.Namespace, optimizer: opt.Optimizer) 
 
 def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
     """Trains a new model; returns its accuracy on the held-out images after the last epoch."""
-    device.get_default_device().set_seed(seed)
+    dev = device.create_cuda_gpu() if args.device == "cuda" else device.get_default_device()
+    for one in (device.get_default_device(), dev):
+        one.set_seed(seed)
     rng = np.random.default_rng(seed)
     steps = args.epochs * (len(digits.x) // args.batch)
     lr = opt.ExponentialDecay(args.lr, decay_steps=max(1, steps), decay_rate=0.02)
     model = network(digits, args, opt.Adam(lr))
-    model.compile([tensor.Placeholder((args.batch, *digits.x.shape[1:]))], use_graph=True)
+    model.compile([tensor.Placeholder((args.batch, *digits.x.shape[1:]), dev)], use_graph=True)
     progress = Progress(args.epochs, len(digits.x) // args.batch * args.batch)
     accuracy = 0.0
     for epoch in range(1, args.epochs + 1):
@@ -151,6 +153,7 @@ def arguments() -> argparse.Namespace:
     add("--lr", type=float, default=0.004, help="at the start; it falls to a fiftieth of that")
     add("--shift", type=float, default=0.4, help="pixels by which training images are moved")
     add("--width", type=int, default=32, help="channels of the first convolution")
+    add("--device", choices=["cpu", "cuda"], default="cpu")
     add("--target", type=float, help="the least mean accuracy")
     add("--measure", choices=["eager", "replay"], help="print the cost of a step as JSON, no more")
     add("--summary", action="store_true", help="print the table of layers")

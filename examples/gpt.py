@@ -54,7 +54,8 @@ def write(model: GPT, text: Text, count: int) -> str:
     kept from step to step, and all but the latest half let go once there is no room."""
     rng, made, context = np.random.default_rng(0), [int(text.data[0])], len(text.places)
     heads, width = model.blocks[0].self_attn.num_heads, model.blocks[0].self_attn.head_dim
-    model.caches = [layer.KeyValueCache(1, heads, context, width) for _ in model.blocks]
+    sizes, dev = (1, heads, context, width), model.head.W.device
+    model.caches = [layer.KeyValueCache(*sizes, device=dev) for _ in model.blocks]
     new, held = made[-1:], 0
     for _ in range(count):
         if held + len(new) > context:

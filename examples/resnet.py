@@ -82,6 +82,7 @@ def arguments() -> argparse.Namespace:
     add("--batch", type=int, default=16)
     add("--epochs", type=int, default=3)
     add("--steps", type=int, help="at most so many an epoch")
+    add("--device", choices=["cpu", "cuda"], default="cpu")
     add("--lr", type=float, default=0.02)
     add("--momentum", type=float, default=0.9)
     add("--weight-decay", type=float, default=1e-4)
@@ -112,7 +113,9 @@ def prepare(args: argparse.Namespace) -> Images:
 def compiled(images: Images, args: argparse.Namespace) -> ResNet:
     """The model, ready to use; ends the program if what is to be loaded does not fit."""
     model = network(images, args)
-    inputs = tensor.Placeholder((args.batch, 3, args.size, args.size))
+    dev = device.create_cuda_gpu() if args.device == "cuda" else device.get_default_device()
+    dev.set_seed(args.seed)
+    inputs = tensor.Placeholder((args.batch, 3, args.size, args.size), dev)
     model.compile([inputs], use_graph=not args.eager)
     try:
         if args.load:

@@ -25,8 +25,9 @@ KEEP_STATES = (opt.Optimizer, opt.MovingAverage)
 
 
 def parser(doc: str | None, **numbers: float) -> argparse.ArgumentParser:
-    """A command line with `--checkpoint` and a number for each default."""
+    """A command line with `--device`, `--checkpoint` and a number for each default."""
     made = argparse.ArgumentParser(description=(doc or "").split("\n")[0])
+    made.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="default cpu")
     made.add_argument("--checkpoint", type=Path, help="a folder, gone on from if it has any")
     made.add_argument(
         "--every", type=int, default=1000, help="steps from one checkpoint to the next"
@@ -34,6 +35,17 @@ def parser(doc: str | None, **numbers: float) -> argparse.ArgumentParser:
     for name, value in {"seed": 0, **numbers}.items():
         made.add_argument(f"--{name}", type=type(value), default=value, help=f"default {value}")
     return made
+
+
+def on(args: argparse.Namespace) -> device.Device:
+    """The device that `--device` names."""
+    return device.create_cuda_gpu() if args.device == "cuda" else device.get_default_device()
+
+
+def seed(dev: device.Device, number: int) -> None:
+    """Seeds what is drawn on a device and on the CPU."""
+    for one in (device.get_default_device(), dev):
+        one.set_seed(number)
 
 
 def optimizers(model: module.Module) -> dict[str, Any]:
@@ -48,9 +60,10 @@ def train(
 
     `draw` makes a batch, the arguments of `train_one_batch`; `forward` takes the first `inputs`.
     """
-    dev = device.get_default_device()
-    dev.set_seed(args.seed)
-    model.compile([from_numpy(one) for one in draw(np.random.default_rng(args.seed))[:inputs]])
+    dev = on(args)
+    seed(dev, args.seed)
+    batch = draw(np.random.default_rng(args.seed))
+    model.compile([from_numpy(one, dev) for one in batch[:inputs]])
     kept = module.Checkpoints(args.checkpoint, args.every, keep=2) if args.checkpoint else None
     resumed = kept.resume(model, optimizers(model)) if kept else None
     done, losses = resumed.step if resumed else 0, []
@@ -58,14 +71,14 @@ def train(
         sys.exit(f"--steps: got {args.steps}, but {args.checkpoint} is of step {done}")
     for step in (bar := tqdm(range(done, args.steps), unit="step")):
         rng = np.random.default_rng([args.seed, step])
-        dev.set_seed(int(rng.integers(1 << 31)))
+        seed(dev, int(rng.integers(1 << 31)))
         made = model(*draw(rng))
         losses.append({name: loss.item() for name, loss in made.items()})
         bar.set_postfix({name: f"{loss:.4f}" for name, loss in losses[-1].items()}, refresh=False)
         if kept and (step + 1 == args.steps or (step + 1) % args.every == 0):
             kept.save(step + 1, model, optimizers(model), losses[-1])
     model.eval()
-    dev.set_seed(args.seed)  # what is drawn now does not depend on where the run began
+    seed(dev, args.seed)  # what is drawn now does not depend on where the run began
     return losses
 
 

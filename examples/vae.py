@@ -70,9 +70,10 @@ def main() -> int:
 
     model = VAE(x.shape[1], args)
     training.train(model, args, draw)
-    codes = Tensor((8, args.latent)).gaussian(0, 1)
+    codes = Tensor((8, args.latent), training.on(args)).gaussian(0, 1)
     print(show(tensor.to_numpy(autograd.sigmoid(model.decoder(codes))).reshape(-1, 8, 8)))
-    bounds = [model.bound(from_numpy(held_out)).item() for _ in range(20)]
+    images = from_numpy(held_out, training.on(args))
+    bounds = [model.bound(images).item() for _ in range(20)]
     return training.verdict(args, "bound", float(np.mean(bounds)), least=False)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from singa_rs import autograd
 
 from .program import Program
-from .run import CPU, code_of, fresh, reset
+from .run import CPU, DEVICE, code_of, fresh, reset
 
 #: Steps of the differences; where differences depend on the step, the loss is not smooth.
 STEPS = (1e-4, 5e-5)
@@ -64,7 +64,8 @@ def _writes_parameters(program: Program) -> bool:
 
 
 def _loss(model: Any, arguments: list[Any]) -> float:
-    CPU.set_seed(0)
+    for one in (CPU, DEVICE):
+        one.set_seed(0)
     given = [one.clone() for one in arguments]
     return float(model(*given).to_numpy().reshape(-1)[0])
 

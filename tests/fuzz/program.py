@@ -8,12 +8,20 @@ from dataclasses import dataclass, field, fields, replace
 
 #: Imports and helpers of every program.
 PREAMBLE = '''\
+import os
+
 import numpy as np
 from singa_rs import autograd, device, layer, module, opt, tensor
-from singa_rs.tensor import Tensor, from_numpy
+from singa_rs.tensor import Tensor
 
 DTYPE = {dtype!r}
-dev = device.get_default_device()
+on_gpu = "SINGA_RS_DEVICE" in os.environ
+dev = device.create_cuda_gpu() if on_gpu else device.get_default_device()
+
+
+def from_numpy(array, dtype=None):
+    """A tensor of the device that programs run on."""
+    return tensor.from_numpy(array, dev, dtype)
 
 
 def draw(seed, shape, low=-1.0, high=1.0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ from singa_rs.tensor import Tensor
 from .program import Program
 
 CPU = device.get_default_device()
+DEVICE = device.create_cuda_gpu() if "SINGA_RS_DEVICE" in os.environ else CPU
 #: What distinguishes the engine's warning of its own fault from other warnings.
 OWN_FAULT = ("report", "bug in")
 
@@ -95,7 +97,8 @@ def reset(threads: int) -> None:
     """Everything global is as in a new process."""
     autograd.training, Module._told = False, None
     CPU.set_num_threads(threads)
-    CPU.set_seed(0)
+    for one in (CPU, DEVICE):
+        one.set_seed(0)
 
 
 def run(program: Program, code: Any, way: Any) -> Seen:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from safetensors.numpy import load_file
+from singa_rs import _core
 from singa_rs.module import Checkpoints
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -135,3 +136,17 @@ def test_tabular_reads_a_file(tmp_path):
 def test_examples_are_short(path):
     longest = 185 if path.stem in ("digits", "resnet") else 120
     assert len(path.read_text().splitlines()) <= longest
+
+
+@pytest.mark.skipif(not hasattr(_core, "emulated_gpu"), reason="a build without an emulated GPU")
+@pytest.mark.parametrize("name", ["char_lstm", "curvature", "gpt", "tabular", "vae", "wgan"])
+def test_runs_on_a_gpu(name, tmp_path, monkeypatch):
+    """The emulated one is slow, so that a few steps of the smaller examples must do."""
+    monkeypatch.setenv("SINGA_RS_DEVICE", "emulated")
+    options = ("--steps", 3, "--checkpoint")
+    done = short(name, *options, tmp_path / "gpu", "--device", "cuda")
+    assert "step 3: " in done.stdout, done.stderr
+    here = short(name, *options, tmp_path / "cpu")
+    numbers = [re.search(r"step 3: \D+([\d.]+),", one.stdout)[1] for one in (done, here)]
+    assert float(numbers[0]) == pytest.approx(float(numbers[1]), rel=1e-3)
+    assert held(tmp_path / "gpu")[1].keys() == held(tmp_path / "cpu")[1].keys()

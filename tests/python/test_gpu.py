@@ -56,6 +56,7 @@ def _mlp():
     return net
 
 
+ROWS = _rows()
 #: Name -> how a model is made, and its batch.
 MODELS = {
     "mlp": (_mlp, _rows()),
@@ -204,3 +205,44 @@ def test_other_addresses_and_contents_are_seen_by_captured_steps(gpu):
         trained_by[use_graph] = losses
     assert trained_by[True] == trained_by[False]
     assert len(refusals) == 1
+
+
+#: Every optimizer, with numbers that matter.
+OPTIMIZERS = {
+    "SGD": lambda: opt.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "Adadelta": lambda: opt.Adadelta(1.0),
+    "AdaGrad": lambda: opt.AdaGrad(0.1),
+    "RMSProp": lambda: opt.RMSProp(0.01),
+    "Adam": lambda: opt.Adam(opt.CosineDecay(0.05, 10), clip_value=0.1),
+    "AdamW": lambda: opt.AdamW(opt.ExponentialDecay(0.05, 2, 0.5), weight_decay=0.1),
+    "AMSGrad": lambda: opt.AMSGrad(0.05),
+    "NAdam": lambda: opt.NAdam(0.05),
+    "LAMB": lambda: opt.LAMB(0.05),
+    "Muon": lambda: opt.Muon(0.05, params="*.W"),
+}
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_follow_their_model(name, use_graph, gpu):
+    """With their groups, schedules, averages and all that they hold."""
+
+    def losses(to):
+        device.get_default_device().set_seed(0)
+        to.set_seed(0)
+        optimizer = OPTIMIZERS[name]()
+        optimizer.group("*.b", lr=opt.ExponentialDecay(0.02, 2, 0.5))
+        net, average = step_models.Net(optimizer, layer.Linear(3)), opt.MovingAverage(0.9)
+        x, y = (tensor.from_numpy(array, to) for array in ROWS)
+        net.compile([x], is_train=True, use_graph=use_graph)
+        seen = []
+        for _ in range(4):
+            seen.append(float(net.train_one_batch(x, y)[1]))
+            average.update(net.get_params())
+        averages = [one.to_numpy() for one in average.averages.values()]
+        return seen, averages
+
+    (got, averages), (want, others) = losses(gpu), losses(device.get_default_device())
+    np.testing.assert_allclose(got, want, rtol=2e-4)
+    for a, b in zip(averages, others, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)

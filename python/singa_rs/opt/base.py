@@ -191,6 +191,11 @@ class Optimizer(Hinted, Scheduled):
             self._parent._fit(param)
         super()._fit(param)
 
+    def _move(self, to: device.Device) -> None:
+        super()._move(to)
+        for group in self._groups:
+            group._move(to)
+
     def _schedules(self) -> Iterator[tuple[str, DecayScheduler, Tensor]]:
         yield from super()._schedules()
         for number, group in enumerate(self._groups):

@@ -142,19 +142,18 @@ class Scheduled:
     def _follow(self, like: Any) -> None:
         """Moves the step counter, the hyperparameters and what schedules hold to a tensor's
         device."""
-        if not isinstance(like, Tensor) or device.on_one_device(self.step_counter, like):
-            return
-        to = like.device
-        holders = [holder for holder, _ in self.hyperparameters.values() if holder in self.__dict__]
-        with making_state():
-            if "step_counter" in self.__dict__:
-                object.__setattr__(self, "step_counter", _on(self.step_counter, to))
-            for holder in holders:
-                object.__setattr__(self, holder, _on(getattr(self, holder), to))
-            for _, schedule, _ in self._schedules():
-                if schedule.state is not None:
-                    schedule.state = _on(schedule.state, to)
-        note_change()
+        if isinstance(like, Tensor) and not device.on_one_device(self.step_counter, like):
+            self._move(like.device)
+            note_change()
+
+    def _move(self, to: device.Device) -> None:
+        holders = [holder for holder, _ in self.hyperparameters.values()]
+        for name in ("step_counter", *holders):
+            if name in self.__dict__:
+                object.__setattr__(self, name, on(getattr(self, name), to))
+        for _, schedule, _ in self._schedules():
+            if schedule.state is not None:
+                schedule.state = on(schedule.state, to)
 
     def _widen(self, name: str, holder: str) -> None:
         schedule, before = getattr(self, name), getattr(self, holder)
@@ -328,9 +327,10 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     return value
 
 
-def _on(held: Tensor, to: device.Device) -> Tensor:
+def on(held: Tensor, to: device.Device) -> Tensor:
     """What an optimizer holds, on a device."""
-    made = moved(held, to)
+    with making_state():
+        made = moved(held, to)
     made.requires_grad = False
     made.set_account("states")
     return made

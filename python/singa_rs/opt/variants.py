@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import autograd, tensor
+from .._core import Device
 from ..errors import ShapeError
 from ..layer.check import count
 from ..layer.check import flag as check_flag
@@ -15,7 +16,7 @@ from ..layer.check import number as check_number
 from ..tensor import Tensor
 from .base import Options
 from .composed import Composed, average
-from .hyperparameters import holders, moments_by_name
+from .hyperparameters import holders, moments_by_name, on
 from .schedule import DecayScheduler
 
 if TYPE_CHECKING:
@@ -158,6 +159,10 @@ class NAdam(_OfMoments):
         log = self.momentum_decay * math.log(0.96) * k
         made = (log, -(0.5**k) / k * np.exp(log) / np.expm1(log))
         self._series = [tensor.from_numpy(one, dtype="float64") for one in made]
+
+    def _move(self, to: Device) -> None:
+        super()._move(to)
+        self._series = [on(one, to) for one in self._series]
 
     def _momentum(self, t: Tensor) -> Tensor:
         share = autograd.exp(t * (self.momentum_decay * math.log(0.96))) * 0.5

@@ -70,7 +70,13 @@ pub(super) fn open(path: &Path) -> Result<Open> {
 /// # Safety
 /// `F` is the type of the function of that name.
 pub(super) unsafe fn function<F: Copy>(library: Open, name: &str) -> Result<F> {
-    // SAFETY: by the caller's promise.
-    let found = unsafe { library.get::<F>(name.as_bytes()) };
+    let address = symbol(library, name)?;
+    // SAFETY: by the caller's promise, it is a function of that type.
+    Ok(unsafe { std::mem::transmute_copy(&address) })
+}
+
+fn symbol(library: Open, name: &str) -> Result<*const ()> {
+    // SAFETY: only the address is looked up.
+    let found = unsafe { library.get::<*const ()>(name.as_bytes()) };
     found.map(|found| *found).map_err(|error| refusal(error.to_string()))
 }

@@ -1,0 +1,21 @@
+"""Compresses the wheels of a folder anew, in a minute each: Zopfli finds smaller streams of
+DEFLATE, which every reader of zip files reads."""
+
+import sys
+import zipfile
+from pathlib import Path
+
+from zopfli import ZipFile
+
+
+def repack(wheel: Path) -> None:
+    """Replaces a wheel by one with the same contents."""
+    smaller = wheel.with_suffix(".smaller")
+    with zipfile.ZipFile(wheel) as given, ZipFile(smaller, "w", zipfile.ZIP_DEFLATED) as made:
+        for member in given.infolist():
+            made.writestr(member, given.read(member))
+    smaller.replace(wheel)
+
+
+for one in sorted(Path(sys.argv[1]).glob("*.whl")):
+    repack(one)
