@@ -143,9 +143,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
-    add(
-        "--data", metavar="DIR", help="a folder of IDX files (MNIST, Fashion-MNIST), gzipped or not"
-    )
+    add("--data", metavar="DIR", help="a folder of IDX files, such as MNIST's, gzipped or not")
     add("--seeds", type=int, nargs="+", default=[0], metavar="SEED", help="train once for each")
     add("--seed", type=int, nargs=1, dest="seeds", metavar="SEED", help="train once")
     add("--epochs", type=int, default=30)

@@ -13,7 +13,7 @@ from fuzz.generate import generate, sandbox
 from fuzz.program import Program
 from fuzz.run import Seen
 from fuzz.shrink import shrink
-from singa_rs import autograd
+from singa_rs import _core, autograd
 
 #: The number of programs in every test run, and the first seed.
 PROGRAMS, START = 700, 0
@@ -50,6 +50,15 @@ def test_frequent_items_are_drawn(report):
     assert len(often) <= len(cheap) / 20, often
     rules = {f"rule {rule}" for rule in coverage.RULES} - coverage.RARE
     assert not [rule for rule in rules if not report.counts[rule]]
+
+
+@pytest.mark.skipif(not hasattr(_core, "emulated_gpu"), reason="a build without an emulated GPU")
+@pytest.mark.timeout(900)
+def test_random_programs_agree_with_eager_execution_on_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("SINGA_RS_DEVICE", "emulated")
+    report = job.Job(50_000, 80, 1, tmp_path, ["--no-shrink"]).run()
+    assert not report.findings, report.findings
+    assert report.counts["programs replayed"] > 0.3 * 80
 
 
 #: Families that a few hundred programs may miss, and why.

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import autograd, tensor
-from .._core import Device
+from .. import autograd, device, tensor
 from ..errors import ShapeError
 from ..layer.check import count
 from ..layer.check import flag as check_flag
@@ -160,7 +159,7 @@ class NAdam(_OfMoments):
         made = (log, -(0.5**k) / k * np.exp(log) / np.expm1(log))
         self._series = [tensor.from_numpy(one, dtype="float64") for one in made]
 
-    def _move(self, to: Device) -> None:
+    def _move(self, to: device.Device) -> None:
         super()._move(to)
         self._series = [on(one, to) for one in self._series]
 

@@ -2,8 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
+use cudarc::driver::sys;
+
+use super::driver::Call;
+use super::installed::enter;
 use super::refusal;
+use crate::device::Stream;
 use crate::dtype::DType;
 use crate::error::Result;
 
@@ -78,4 +84,37 @@ pub(super) fn place(address: u64) -> *mut c_void {
 pub(super) fn done(status: Status) -> Result<()> {
     crate::ensure!(status == 0, refusal(format!("a library of CUDA answers {status}")));
     Ok(())
+}
+
+/// A call of a library in the context that it was prepared in.
+pub(super) struct Within {
+    call: Arc<dyn Call>,
+    context: sys::CUcontext,
+}
+
+impl Within {
+    pub(super) fn new(call: Arc<dyn Call>, context: sys::CUcontext) -> Within {
+        Within { call, context }
+    }
+}
+
+// SAFETY: a context may be that of any thread.
+unsafe impl Send for Within {}
+// SAFETY: as above.
+unsafe impl Sync for Within {}
+
+impl Call for Within {
+    fn scratch(&self) -> usize {
+        self.call.scratch()
+    }
+
+    fn alignment(&self) -> u64 {
+        self.call.alignment()
+    }
+
+    unsafe fn put(&self, stream: Stream, tensors: &[u64], scratch: u64) -> Result<()> {
+        enter(self.context)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.call.put(stream, tensors, scratch) }
+    }
 }

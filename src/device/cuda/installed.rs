@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
+use super::calls::Within;
 use super::capture::{self, Capturing};
 use super::compiler::{self, Compiler};
 use super::convolutions::Convolutions;
@@ -108,8 +109,7 @@ impl Installed {
 
     /// Makes the context that of the calling thread, which another library may have changed.
     fn enter(&self) -> Result<()> {
-        // SAFETY: the context lives as long as the process.
-        done("cuCtxSetCurrent", unsafe { result::ctx::set_current(self.context) })
+        enter(self.context)
     }
 
     /// The same where nothing can be answered: what follows fails by itself.
@@ -133,6 +133,12 @@ impl Installed {
             Ok(Function(function.expose_provenance()))
         }
     }
+}
+
+/// Makes a context that of the calling thread.
+pub(super) fn enter(context: sys::CUcontext) -> Result<()> {
+    // SAFETY: contexts live as long as the process.
+    done("cuCtxSetCurrent", unsafe { result::ctx::set_current(context) })
 }
 
 impl Driver for Installed {
@@ -171,7 +177,8 @@ impl Driver for Installed {
             Demand::Product(product) => self.products?.prepare(product),
             Demand::Convolution(convolution) => self.convolutions?.prepare(convolution),
         };
-        prepared.inspect_err(|error| log::debug!("{demand:?}: {error}")).ok()
+        let prepared = prepared.inspect_err(|error| log::debug!("{demand:?}: {error}"));
+        Some(Arc::new(Within::new(prepared.ok()?, self.context)))
     }
 
     fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Captured> {

@@ -9,8 +9,8 @@ use crate::error::Result;
 
 /// The extent of the matrices.
 const N: usize = 4;
-/// Bytes of one of them.
-const BYTES: usize = N * N * size_of::<f32>();
+/// Bytes that one of them is given.
+const ROOM: usize = 256;
 
 /// `y[i, j] = sum over k of x[i, k] w[j, k]` as a product of matrices.
 pub(super) fn product() -> Demand {
@@ -25,13 +25,13 @@ pub(super) fn product() -> Demand {
     })
 }
 
-/// The same as a convolution of a window of one place: the rows of `x` are sites, its columns
-/// channels.
+/// The same of halves as a convolution of a window of one place: the rows of `x` are sites, its
+/// columns channels.
 pub(super) fn convolution() -> Demand {
     let image = vec![1, N, 2, N / 2];
     Demand::Convolution(Convolution {
         pass: Pass::Forward,
-        dtype: DType::Float32,
+        dtype: DType::Float16,
         extents: [image.clone(), vec![N, N, 1, 1], image],
         slides: [vec![1; 2], vec![0; 2], vec![1; 2]],
         groups: 1,
@@ -42,7 +42,7 @@ pub(super) fn convolution() -> Demand {
 /// Whether a library computes one of these as it should; why not is logged.
 pub(super) fn passes(driver: &dyn Driver, demand: &Demand) -> bool {
     let why = match computed(driver, demand) {
-        Ok(y) if y == wanted() => return true,
+        Ok(y) if y == stored(&wanted(), dtype(demand)) => return true,
         Ok(_) => format!("it computes {demand:?} wrongly"),
         Err(error) => error.to_string(),
     };
@@ -67,31 +67,45 @@ fn wanted() -> Vec<f32> {
     matrix(|i, j| (0..N).map(|k| x(i, k) * w(j, k)).sum())
 }
 
-/// What the library makes of `x` and `w`.
-fn computed(driver: &dyn Driver, demand: &Demand) -> Result<Vec<f32>> {
+/// Numbers as elements, all of which are exact.
+fn stored(numbers: &[f32], dtype: DType) -> Vec<u8> {
+    match dtype {
+        DType::Float16 => {
+            numbers.iter().flat_map(|&x| half::f16::from_f32(x).to_ne_bytes()).collect()
+        }
+        _ => numbers.iter().flat_map(|x| x.to_ne_bytes()).collect(),
+    }
+}
+
+fn dtype(demand: &Demand) -> DType {
+    match demand {
+        Demand::Product(product) => product.dtype,
+        Demand::Convolution(convolution) => convolution.dtype,
+    }
+}
+
+/// What the library makes of `x` and `w`, as elements.
+fn computed(driver: &dyn Driver, demand: &Demand) -> Result<Vec<u8>> {
     let call = driver.library(demand).ok_or_else(|| refusal(format!("none for {demand:?}")))?;
-    let room = 3 * BYTES.next_multiple_of(256) + call.scratch();
+    let room = 3 * ROOM + call.scratch();
     let start = driver.allocate(room).ok_or_else(|| refusal("no memory is left"))?;
-    let at = |t: usize| start.map_addr(|a| a.saturating_add(t * BYTES.next_multiple_of(256)));
-    let mut bytes = vec![0; BYTES];
+    let at = |t: usize| start.map_addr(|address| address.saturating_add(t * ROOM));
+    let [x, w, mut y] = [matrix(x), matrix(w), wanted()].map(|of| stored(&of, dtype(demand)));
+    y.fill(0);
     // SAFETY: the places lie in what was allocated, which is freed last.
     let done = unsafe {
         let mut run = || {
-            for (t, of) in [matrix(x), matrix(w)].iter().enumerate() {
-                let bytes: Vec<u8> = of.iter().flat_map(|x| x.to_ne_bytes()).collect();
-                driver.upload(&bytes, at(t))?;
-            }
+            driver.upload(&x, at(0))?;
+            driver.upload(&w, at(1))?;
             let tensors = [0, 1, 2].map(|t| at(t).addr().get() as u64);
             call.put(driver.stream(), &tensors, at(3).addr().get() as u64)?;
-            driver.download(at(2), &mut bytes)
+            driver.download(at(2), &mut y)
         };
         let done = run();
         driver.free(start);
         done
     };
-    done?;
-    let word = |four: &[u8]| f32::from_ne_bytes(four.try_into().expect("four bytes"));
-    Ok(bytes.chunks_exact(4).map(word).collect())
+    done.map(|()| y)
 }
 
 #[cfg(test)]

@@ -40,12 +40,14 @@ pub fn conv(op: &Conv, io: &[&Meta]) -> Program {
     let wide = computed(x.dtype);
     source.line(format!("conv<{wide}>(g.in0, g.in1, {bias}, g.out0, {all}, {step}, {slides});"));
     let program = Program::one(source.blocks(y.numel().div_ceil(THREADS as usize)), inputs, 1);
-    let has_bias = inputs == 3;
+    let bias = (inputs == 3).then_some(io[2]);
+    if bias.is_some_and(|bias| bias.shape[0] > 1 && bias.strides[0] != 1) {
+        return program;
+    }
     let mut places = vec![Place::Input(0), Place::Input(1), Place::Output(0, 0)];
-    places.extend(has_bias.then_some(Place::Input(2)));
-    let is_dense = !has_bias || step_of(io[2]) == 1;
-    let convolution = Convolving { pass: Pass::Forward, geometry: &op.geometry, metas: [x, w, y] };
-    convolution.by_library(program, places, has_bias, is_dense)
+    places.extend(bias.map(|_| Place::Input(2)));
+    let (pass, geometry) = (Pass::Forward, &op.geometry);
+    Convolving { pass, geometry, metas: [x, w, y] }.by_library(program, places)
 }
 
 /// The program of (dy, w) -> dx.
@@ -58,9 +60,8 @@ pub fn grad_input(op: &ConvGradInput, io: &[&Meta]) -> Program {
     source.line(format!("conv_grad_input<{wide}>(g.in0, g.in1, g.out0, {all}, {slides});"));
     let program = Program::one(source.blocks(dx.numel().div_ceil(THREADS as usize)), 2, 1);
     let places = vec![Place::Output(0, 0), Place::Input(1), Place::Input(0)];
-    let convolution =
-        Convolving { pass: Pass::GradInput, geometry: &op.geometry, metas: [dx, w, dy] };
-    convolution.by_library(program, places, false, true)
+    let (pass, geometry) = (Pass::GradInput, &op.geometry);
+    Convolving { pass, geometry, metas: [dx, w, dy] }.by_library(program, places)
 }
 
 /// The program of (dy, x) -> dw.
@@ -75,13 +76,8 @@ pub fn grad_weight(op: &ConvGradWeight, io: &[&Meta]) -> Program {
     source.threads = (sites as u32).next_multiple_of(32).clamp(32, THREADS);
     let program = Program::one(source.blocks(dw.numel()), 2, 1);
     let places = vec![Place::Input(1), Place::Output(0, 0), Place::Input(0)];
-    let convolution =
-        Convolving { pass: Pass::GradWeight, geometry: &op.geometry, metas: [x, dw, dy] };
-    convolution.by_library(program, places, false, true)
-}
-
-fn step_of(bias: &Meta) -> isize {
-    if bias.shape[0] == 1 { 1 } else { bias.strides[0] }
+    let (pass, geometry) = (Pass::GradWeight, &op.geometry);
+    Convolving { pass, geometry, metas: [x, dw, dy] }.by_library(program, places)
 }
 
 /// A convolution, or one of its gradients, for a library.
@@ -93,18 +89,10 @@ struct Convolving<'a> {
 }
 
 impl Convolving<'_> {
-    /// The program by a library where there is one: what is not dense and channels-last is copied
-    /// before or after.
-    fn by_library(
-        self,
-        mut program: Program,
-        mut places: Vec<Place>,
-        has_bias: bool,
-        is_dense: bool,
-    ) -> Program {
-        let Some(convolution) = self.described(has_bias).filter(|_| is_dense) else {
-            return program;
-        };
+    /// The program by a library where there is one, on x, w, y and perhaps a bias: what is not
+    /// dense and channels-last is copied before or after.
+    fn by_library(self, mut program: Program, mut places: Vec<Place>) -> Program {
+        let Some(convolution) = self.described(places.len() == 4) else { return program };
         let mut around = [Vec::new(), Vec::new()];
         for (t, meta) in self.metas.into_iter().enumerate() {
             let dense = channels_innermost(meta);
