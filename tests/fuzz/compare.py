@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .program import Program
-from .run import Seen
+from .run import CPU, DEVICE, Seen
 
 #: Tolerances of results that need not be exact, relative to the largest element of a tensor.
 ROUNDING = {"float64": 1e-6, "float32": 5e-3, "float16": 0.2}
@@ -39,8 +39,9 @@ def apart(want: Seen, got: Seen, program: Program) -> str | None:
 
 
 #: What runs are refused for that eager execution does: a gradient would go back through a step that
-#: ran as a graph; a step on a GPU uses a tensor of the CPU.
-_REFUSALS = ("ran as a graph", "in a step on Device(", "a step on one device")
+#: ran as a graph; on a GPU, a step that uses a tensor of the CPU.
+_APART = ("in a step on Device(", "a step on one device") if DEVICE is not CPU else ()
+_REFUSALS = ("ran as a graph", *_APART)
 
 
 def _is_refused(got: Seen) -> bool:

@@ -93,12 +93,17 @@ def code_of(program: Program) -> Any:
     return compile(program.source(), f"program-{program.seed}.py", "exec")
 
 
+def seed() -> None:
+    """Begins the random numbers of the CPU, and of the device that programs run on."""
+    for one in (CPU, DEVICE):
+        one.set_seed(0)
+
+
 def reset(threads: int) -> None:
     """Everything global is as in a new process."""
     autograd.training, Module._told = False, None
     CPU.set_num_threads(threads)
-    for one in (CPU, DEVICE):
-        one.set_seed(0)
+    seed()
 
 
 def run(program: Program, code: Any, way: Any) -> Seen:

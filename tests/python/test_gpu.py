@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import step_models
 from singa_rs import _core, autograd, device, layer, opt, tensor
+from singa_rs.compat import optimizer as of_singa
 
 is_real = os.environ.get("SINGA_RS_DEVICE") == ""
 started = device.create_cuda_gpu if is_real else getattr(_core, "emulated_gpu", None)
@@ -246,3 +247,15 @@ def test_optimizers_follow_their_model(name, use_graph, gpu):
     np.testing.assert_allclose(got, want, rtol=2e-4)
     for a, b in zip(averages, others, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Nesterov", "RMSProp", "AdaGrad", "Adam"])
+def test_singa_s_optimizers_follow_parameters(name, gpu):
+    def updated(to):
+        made, grad = getattr(of_singa, name)(), tensor.from_numpy(np.full(3, 0.5, np.float32), to)
+        value = tensor.from_numpy(np.array([1, 2, 3], np.float32), to)
+        for step in range(3):
+            made.apply_with_lr(0, 0.1, grad, value, "w", step)
+        return value.to_numpy()
+
+    np.testing.assert_allclose(updated(gpu), updated(None), rtol=1e-5)

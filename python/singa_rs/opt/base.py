@@ -191,10 +191,10 @@ class Optimizer(Hinted, Scheduled):
             self._parent._fit(param)
         super()._fit(param)
 
-    def _move(self, to: device.Device) -> None:
-        super()._move(to)
+    def _move_to(self, to: device.Device) -> None:
+        super()._move_to(to)
         for group in self._groups:
-            group._move(to)
+            group._move_to(to)
 
     def _schedules(self) -> Iterator[tuple[str, DecayScheduler, Tensor]]:
         yield from super()._schedules()

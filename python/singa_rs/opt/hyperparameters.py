@@ -143,10 +143,10 @@ class Scheduled:
         """Moves the step counter, the hyperparameters and what schedules hold to a tensor's
         device."""
         if isinstance(like, Tensor) and not device.on_one_device(self.step_counter, like):
-            self._move(like.device)
+            self._move_to(like.device)
             note_change()
 
-    def _move(self, to: device.Device) -> None:
+    def _move_to(self, to: device.Device) -> None:
         holders = [holder for holder, _ in self.hyperparameters.values()]
         for name in ("step_counter", *holders):
             if name in self.__dict__:

@@ -159,8 +159,8 @@ class NAdam(_OfMoments):
         made = (log, -(0.5**k) / k * np.exp(log) / np.expm1(log))
         self._series = [tensor.from_numpy(one, dtype="float64") for one in made]
 
-    def _move(self, to: device.Device) -> None:
-        super()._move(to)
+    def _move_to(self, to: device.Device) -> None:
+        super()._move_to(to)
         self._series = [on(one, to) for one in self._series]
 
     def _momentum(self, t: Tensor) -> Tensor:
