@@ -12,6 +12,8 @@ SINGA ?=
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(VENV)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+# Hundreds of tests start processes, each of which would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 DEMO ?= examples/digits.py
 ARGS ?=
 PROGRAMS ?= 10000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import importlib
+import os
 from typing import TYPE_CHECKING
 
 from . import _core, autograd, device, elsewhere, errors, record, tensor
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 __version__: str = _core.__version__
 _absent = elsewhere.absent(__name__)
-_core.set_package(str(Path(__file__).parent))
+_core.set_package(os.path.dirname(__file__))
 
 _LAZY = (
     "data", "dist", "image_tool", "initializer", "layer", "linalg", "loss", "metric", "model",
@@ -127,6 +127,6 @@ if not TYPE_CHECKING:  # so that checkers refuse what the package does not have
         says, but not public: `import *` would hide Python's."""
         if name == "bool":
             return bool_
-        if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        if name in _LAZY:
             return importlib.import_module(f"{__name__}.{name}")
         return _absent(name)

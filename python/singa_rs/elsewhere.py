@@ -6,7 +6,6 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
-from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
@@ -217,6 +216,8 @@ def _named(name: str, homes: tuple[str, ...]) -> str | None:
 
 def _spelled(name: str, homes: tuple[str, ...]) -> str | None:
     """The same name in other letters, or one with a slip."""
+    from difflib import get_close_matches  # importing it takes longer than most modules
+
     known = {_letters(one): _dotted(module, one) for module, one in _public(homes)}
     close = get_close_matches(_letters(name), known, 1, 0.85)
     return known[close[0]] if close else None

@@ -101,14 +101,26 @@ def named(
     `tensor.arrays.admission`, for functions that take arrays in place of tensors.
     """
     name = op or function.__name__
-    strict = _strict(function)
-    first = min((at for at in strict if isinstance(at, int)), default=0)
-    admit = None if takes is None else takes(function, name)
-    kind, places, words = _usual(admit)
-    is_simple = places == (0,)
+    strict: dict[int | str, inspect.Parameter] | None = None
+    first, is_simple = 0, False
+    admit: Any = None
+    kind, places, words = _usual(None)
+
+    def prepare() -> None:
+        """Reads the signature, at the first call: all of them together would take a third of the
+        time in which the package is imported."""
+        nonlocal strict, first, admit, kind, places, words, is_simple
+        admit = None if takes is None else takes(function, name)
+        kind, places, words = _usual(admit)
+        is_simple = places == (0,)
+        found = _strict(function)
+        first = min((at for at in found if isinstance(at, int)), default=0)
+        strict = found
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if strict is None:
+            prepare()
         if strict:
             for key in kwargs:
                 if key in strict and type(kwargs[key]) is not bool:
@@ -144,7 +156,7 @@ def named(
 
     call.__module__ = home
     call.names_itself = True  # type: ignore[attr-defined]
-    call.takes_arrays = admit is not None  # type: ignore[attr-defined]
+    call.takes_arrays = takes is not None  # type: ignore[attr-defined]
     return call
 
 

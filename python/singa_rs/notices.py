@@ -3,7 +3,6 @@ as in NumPy or PyTorch; text in notebooks."""
 
 from __future__ import annotations
 
-import html
 import sys
 import warnings
 from collections.abc import Hashable
@@ -35,4 +34,6 @@ def _is_own(name: str) -> bool:
 
 def preformatted(text: str) -> str:
     """Text as HTML, for notebooks."""
+    import html  # nothing but notebooks needs it
+
     return f"<pre>{html.escape(text)}</pre>"

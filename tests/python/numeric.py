@@ -5,11 +5,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 
-def vjp(f: Callable, inputs: Sequence[np.ndarray], which: int, dys: Sequence, step=2e-3):
+def vjp(
+    f: Callable,
+    inputs: Sequence[np.ndarray],
+    which: int,
+    dys: Sequence,
+    step: float = 2e-3,
+    is_linear: bool = False,
+):
     """The gradient of sum(dy * f(inputs)) with respect to input `which`.
 
     Central differences at two steps, extrapolated (Richardson): the error is of fourth order in the
-    step, about 1e-10 for the functions here.
+    step, about 1e-10 for the functions here. Of a function that is linear in the input, the values
+    for unit vectors, which are exact and a quarter of the work.
     """
 
     def total(x: np.ndarray) -> float:
@@ -28,7 +36,12 @@ def vjp(f: Callable, inputs: Sequence[np.ndarray], which: int, dys: Sequence, st
             behind[place] -= h
             return (total(ahead) - total(behind)) / (2 * h)
 
-        gradient[place] = (4 * central(step / 2) - central(step)) / 3
+        if is_linear:
+            unit = np.zeros_like(x)
+            unit[place] = 1
+            gradient[place] = total(unit)
+        else:
+            gradient[place] = (4 * central(step / 2) - central(step)) / 3
     return gradient
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-from pathlib import Path
 
 from .._core import GraphError
 
@@ -15,7 +15,7 @@ TIMEOUT = 3.0
 #: The interval in seconds at which a waiting thread checks where the other one is.
 _INTERVAL = 0.1
 #: Code in this directory is not user code.
-PACKAGE = str(Path(__file__).parents[1])
+PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class UserCodeLock:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from .. import _core, viz
 from ..notices import preformatted
 from ..tensor import Placeholder, Tensor
+from ..viz.layers import table
 from .attempt import Call
 from .effects import Undo
 from .history import warn_user
@@ -108,7 +109,7 @@ class Plan:
             ValueError: `by` is neither "account" nor "layer".
         """
         if by == "layer":
-            return viz.layers.table(f"{self.name}: {self.nodes} operations", self.layers())
+            return table(f"{self.name}: {self.nodes} operations", self.layers())
         if by != "account":
             raise ValueError(f'summary: got by={by!r}, want "account" or "layer"')
         return self._by_account()

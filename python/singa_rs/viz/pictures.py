@@ -6,7 +6,6 @@ import json
 import linecache
 from collections.abc import Iterator, Mapping
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from .profile import Profile
@@ -76,6 +75,8 @@ def html_text(
     data: Mapping[str, Any], title: str, profile: Profile | None, quotes: bool = True
 ) -> str:
     """The page; `quotes` the lines of the program, where they can be read."""
+    from importlib.resources import files  # importing it takes longer than most modules
+
     page = files(__package__) / "page"
     read = lambda name: (page / name).read_text("utf-8")  # noqa: E731
     shown = {**data, "title": title, "sources": _sources(data) if quotes else {}, "profile": None}

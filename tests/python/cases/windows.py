@@ -136,7 +136,9 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
     )
     table.case(
         "conv_grad_input",
-        lambda dy, w, x=x, f=convolve: vjp(lambda x: f(x, w), [blank(dy, x)], 0, [dy]),
+        lambda dy, w, x=x, f=convolve: vjp(
+            lambda x: f(x, w), [blank(dy, x)], 0, [dy], is_linear=True
+        ),
         y,
         w,
         attrs={**attrs, "size": x[2:]},
@@ -147,7 +149,9 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
     )
     table.case(
         "conv_grad_weight",
-        lambda dy, x, w=w, f=convolve: vjp(lambda w: f(x, w), [np.zeros(w)], 0, [dy]),
+        lambda dy, x, w=w, f=convolve: vjp(
+            lambda w: f(x, w), [np.zeros(w)], 0, [dy], is_linear=True
+        ),
         y,
         x,
         attrs={**attrs, "kernel": w[2:]},
@@ -200,7 +204,14 @@ for axes in (1, 2, 3):
     table.case(
         "region",
         lambda k, dy, w, axes=axes, size=size: (
-            k * vjp(lambda x: ref.conv(x, w, **plain(axes)), [np.zeros((2, 3, *size))], 0, [dy])
+            k
+            * vjp(
+                lambda x: ref.conv(x, w, **plain(axes)),
+                [np.zeros((2, 3, *size))],
+                0,
+                [dy],
+                is_linear=True,
+            )
         ),
         (1,),
         (2, 4, *made),
