@@ -72,15 +72,27 @@ impl Descriptor {
         d: usize,
         parts: usize,
     ) -> Option<(Self, usize)> {
-        let (mut dims, mut start) = (Vec::from(dims), vec![0; dims.len()]);
         if parts == 1 || dims[d] % parts as i64 != 0 {
             return self.copy(library).ok().filter(|_| parts == 1).map(|whole| (whole, 0));
         }
-        dims[d] /= parts as i64;
-        let first = self.within(library, &dims, &start).ok()?;
-        start[d] = dims[d];
-        let second = self.within(library, &dims, &start).ok()?;
-        Some((first, second.offset(library)?))
+        let extent = dims[d] / parts as i64;
+        Some((self.first(library, dims, d, extent)?, self.apart(library, dims, d, extent)?))
+    }
+
+    /// The layout of the first `extent` along dimension `d` of a tensor in this layout. `None` where
+    /// the layout cannot be cut there.
+    pub fn first(&self, library: &Library, dims: &[i64], d: usize, extent: i64) -> Option<Self> {
+        let mut dims = Vec::from(dims);
+        dims[d] = extent;
+        self.within(library, &dims, &vec![0; dims.len()]).ok()
+    }
+
+    /// How many elements after the first `extent` along dimension `d` the next as many begin.
+    /// `None` where there are fewer, or the layout cannot be cut there.
+    pub fn apart(&self, library: &Library, dims: &[i64], d: usize, extent: i64) -> Option<usize> {
+        let (mut dims, mut start) = (Vec::from(dims), vec![0; dims.len()]);
+        (dims[d], start[d]) = (extent, extent);
+        self.within(library, &dims, &start).ok()?.offset(library)
     }
 
     /// The part of these extents that starts there.

@@ -252,6 +252,44 @@ fn what_does_not_fit_is_refused() {
     assert!(infer(&[&[1, 6, 3, 3], &[2, 4, 5, 5]], &dw).is_err());
 }
 
+/// Few images of many channels, whose numbers fill no blocks of packed weights.
+fn deep_cases() -> impl Iterator<Item = Case> {
+    let sizes = [
+        (1, [128, 128], 28, 3),
+        (1, [256, 100], 14, 3),
+        (3, [136, 200], 7, 3),
+        (1, [200, 264], 7, 3),
+        (1, [64, 256], 28, 1),
+        (1, [520, 136], 14, 1),
+    ];
+    sizes.into_iter().map(|(n, channels, side, kernel)| {
+        let geometry = Geometry::new(&[1; 2], &[kernel / 2; 4], &[1; 2], 1);
+        Case::of(geometry, n, channels, &[side; 2], &[kernel; 2]).unwrap()
+    })
+}
+
+#[test]
+fn few_images_of_many_channels_are_cut() {
+    let mut random = Random::new(33);
+    for case in deep_cases() {
+        let [x, w, dy] = case.shapes().map(|shape| random.tensor(usual(DType::Float32, &shape)));
+        let bias = random.tensor(Meta::new(DType::Float32, [case.channels[1]]));
+        for (kind, inputs) in
+            kinds(&case).iter().zip([&[&x, &w, &bias][..], &[&dy, &w], &[&dy, &x]])
+        {
+            check_portable(kind, inputs, 2);
+            apply_any_width(kind, inputs).unwrap();
+        }
+        if device::onednn::is_available() {
+            let io = [&x.meta, &w.meta, &bias.meta, &dy.meta];
+            let width = Some(Width(2));
+            let steps = onednn::conv::prepare(Propagation::Forward, &case.geometry, &io, width);
+            let packing = steps.unwrap().unwrap().packing().unwrap();
+            assert_eq!(packing.rest.threads(), 2, "{:?}", x.meta);
+        }
+    }
+}
+
 /// Where oneDNN has a layout of its own for them, they are put into rows in place, piece by piece.
 #[test]
 fn large_weight_gradients_are_those_of_portable_kernels() {

@@ -1,5 +1,6 @@
 //! Convolutions by oneDNN: images channels-last, weights packed as the primitive prefers.
 
+mod builder;
 mod cut;
 
 use super::layout::{Layout, Location, Tensor, compute_types, is_disjoint, is_same, settled};
@@ -86,11 +87,11 @@ impl Problem {
             y: y.clone(),
         };
         let Some(whole) = convolution.choice(None)? else { return Ok(None) };
-        let packed = whole.weights.copy(library)?;
         // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
         // if it contains one.
         let reads_garbage = self.pass == Propagation::GradWeight && compute != DType::Float32;
-        let pieces = convolution.pieces(whole, width)?.clearing(reads_garbage);
+        let (packed, pieces) = convolution.pieces(whole, width)?;
+        let pieces = pieces.clearing(reads_garbage);
         let x = (&self.x, Layout::Strided(x));
         let y = (&self.y, Layout::Strided(y));
         let w = (&self.w, Layout::Packed(packed, compute));

@@ -31,6 +31,8 @@ pub struct Columns {
     pub bytes: usize,
     /// Bytes from row to row.
     pub pitch: usize,
+    /// The same in the copy, whose rows may be longer than what is copied.
+    pub width: usize,
 }
 
 /// The part of a tensor that belongs to a piece.
@@ -204,7 +206,7 @@ impl Pieces {
             room = room.wrapping_add(columns.room());
             if i != result {
                 // SAFETY: by the caller's promise.
-                unsafe { columns.copy((given[i], columns.pitch), (addresses[i], columns.bytes)) };
+                unsafe { columns.copy((given[i], columns.pitch), (addresses[i], columns.width)) };
             }
         }
         // SAFETY: as above.
@@ -212,7 +214,7 @@ impl Pieces {
         if let Some(Part { columns: Some(columns), .. }) = piece.parts.get(result) {
             let (from, to) = (addresses[result], given[result]);
             // SAFETY: as above.
-            unsafe { columns.copy((from, columns.bytes), (to, columns.pitch)) };
+            unsafe { columns.copy((from, columns.width), (to, columns.pitch)) };
         }
         Ok(())
     }
@@ -227,7 +229,7 @@ impl Piece {
 
 impl Columns {
     fn room(&self) -> usize {
-        (self.rows * self.bytes).next_multiple_of(ALIGNMENT)
+        (self.rows * self.width).next_multiple_of(ALIGNMENT)
     }
 
     /// Copies the rows between places with these distances from row to row.

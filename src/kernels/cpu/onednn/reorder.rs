@@ -55,7 +55,7 @@ pub fn reorder_in_place(
     if !cut.takes(bytes, library, size) {
         return Ok(None);
     }
-    let copied = Some(Columns { rows: 1, bytes, pitch: bytes });
+    let copied = Some(Columns { rows: 1, bytes, pitch: bytes, width: bytes });
     let part = |n: usize| [Part { start: n * bytes, columns: copied }, Part::at(n * bytes)];
     let pieces = Vec::from_iter((0..cut.count).map(|n| part(n).into_iter().collect()));
     let primitive = onednn::reorder(library, cut.layouts)?;

@@ -4,12 +4,13 @@
 
 use smallvec::SmallVec;
 
+use super::builder::Builder;
 use crate::device::onednn::{self, Choice, Descriptor, Library, Propagation, Tensors, Window};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::kernels::cpu::onednn::layout::{describe, is_same};
-use crate::kernels::cpu::onednn::pieces::{self, Collected, Columns, Part, Parts, Pieces};
+use crate::kernels::cpu::onednn::pieces::{self, Part, Parts, Pieces};
 use crate::ops::Meta;
 use crate::ops::conv::channels_innermost;
 
@@ -19,8 +20,8 @@ const MOST: usize = 16;
 const MANY_IMAGES: usize = 8;
 /// The fewest rows of a piece.
 const FEWEST_ROWS: usize = 4;
-/// The channels of a piece are a multiple of this, which is a vector of packed weights.
-const CHANNELS: usize = 16;
+/// The channels of a piece are a multiple of one of these, which is a block of packed weights.
+const CHANNELS: [i64; 5] = [16, 24, 32, 48, 64];
 /// The most bytes that partial sums of a gradient take.
 const SUMS_BYTES: usize = 4 << 20;
 
@@ -37,15 +38,14 @@ pub(super) struct Convolution {
     pub w: SmallVec<[i64; 6]>,
 }
 
-/// How a convolution is cut, which depends on the metas alone.
+/// How a convolution is cut, which depends on the metas and on oneDNN's layouts alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cut {
-    Whole,
+pub(super) enum Cut {
     /// This many images a piece.
     Images(usize),
     /// This many rows of one image a piece.
     Rows(usize),
-    /// Into this many pieces of the channels that the weights have first in memory.
+    /// This many of the channels that the weights have first in memory a piece.
     Channels(usize),
     /// As with images; the results are to be added.
     Sums(usize),
@@ -63,63 +63,81 @@ impl Convolution {
         onednn::convolution(self.library, self.pass, &self.window, tensors)
     }
 
-    /// The convolution in pieces for the team, or as a whole for the calling thread.
-    pub fn pieces(&self, whole: Choice, width: Option<Width>) -> Result<Pieces> {
-        let cut = match width {
-            Some(width) => self.cut_for(width, &whole.weights)?,
-            None => None,
-        };
-        if cut.is_none() && width.is_some() {
+    /// The convolution in pieces for the team, or as a whole for the calling thread, and the layout
+    /// of the weights.
+    pub fn pieces(&self, whole: Choice, width: Option<Width>) -> Result<(Descriptor, Pieces)> {
+        if let Some(width) = width {
+            for cut in self.cuts(&whole.weights).into_iter().flatten() {
+                if let Some(found) = self.cut_by(cut, width, &whole.weights)? {
+                    return Ok(found);
+                }
+            }
             log::debug!("{:?} of {:?} runs on one thread", self.pass, self.x);
         }
-        cut.map_or_else(|| whole.build().map(Pieces::whole), Ok)
+        Ok((whole.weights.copy(self.library)?, Pieces::whole(whole.build()?)))
     }
 
-    fn cut_for(&self, width: Width, w: &Descriptor) -> Result<Option<Pieces>> {
-        let builder = Builder { of: self, w, pieces: Collected::new(width.0) };
-        match self.cut() {
-            Cut::Whole => Ok(None),
-            Cut::Images(images) => builder.images(images, 0),
-            Cut::Sums(images) => {
-                let (count, bytes) = (self.images().div_ceil(images), w.bytes(self.library));
-                Ok(builder.images(images, bytes)?.map(|pieces| pieces.with_sums(count, bytes)))
-            }
-            Cut::Rows(rows) => builder.rows(rows),
-            Cut::Channels(parts) => builder.channels(parts),
+    /// Pieces, and the layout of the weights: that of the whole, or that of a piece, as oneDNN may
+    /// want other blocks of channels for fewer places.
+    fn cut_by(
+        &self,
+        cut: Cut,
+        width: Width,
+        w: &Descriptor,
+    ) -> Result<Option<(Descriptor, Pieces)>> {
+        if let Some(pieces) = Builder::new(self, w, width).pieces(cut)? {
+            return Ok(Some((w.copy(self.library)?, pieces)));
         }
+        let Some(piece) = self.sample(cut) else { return Ok(None) };
+        let Some(own) = piece.choice(None)?.map(|choice| choice.weights) else { return Ok(None) };
+        let pieces = Builder::new(self, &own, width).pieces(cut)?;
+        Ok(pieces.map(|pieces| (own, pieces)))
     }
 
-    fn cut(&self) -> Cut {
+    /// Ways to cut it, the best one first.
+    fn cuts(&self, w: &Descriptor) -> [Option<Cut>; 3] {
         let (images, wanted) = (self.images(), pieces::count(self.flops(), MOST));
-        let weight = self.w.iter().product::<i64>() as usize * self.x.dtype.size();
-        let of_images = |pieces: usize| images.div_ceil(pieces.clamp(1, images));
         let is_usual = self.is_channels_last();
         if wanted == 1 || !is_usual && !self.has_images_outermost() {
-            return Cut::Whole;
+            return [None; 3];
         }
-        let by_channels = if is_usual { self.most_channel_pieces(wanted) } else { 1 };
+        let of_images = |pieces: usize| images.div_ceil(pieces.clamp(1, images));
+        let channels = if is_usual { self.channels(w, wanted) } else { None };
         if self.pass == Propagation::GradWeight {
-            let fits = (SUMS_BYTES / weight.max(1)).min(wanted).min(images).max(1);
-            let fits = if self.x.dtype == DType::Float32 { fits } else { 1 };
-            return match fits >= by_channels {
-                true if fits > 1 => Cut::Sums(of_images(fits)),
-                true => Cut::Whole,
-                false => Cut::Channels(by_channels),
+            let by_channels = channels.map_or(1, |size| self.w[0] as usize / size);
+            let sums = self.most_sums(wanted);
+            return match sums >= by_channels {
+                true => [(sums > 1).then(|| Cut::Sums(of_images(sums))), None, None],
+                false => [channels.map(Cut::Channels), None, None],
             };
         }
         if images >= wanted.min(MANY_IMAGES) || !is_usual {
-            return if images > 1 { Cut::Images(of_images(wanted)) } else { Cut::Whole };
+            return [(images > 1).then(|| Cut::Images(of_images(wanted))), None, None];
         }
         let bands = wanted.div_ceil(images).min(self.y.shape[2] / FEWEST_ROWS);
-        let image = self.x.bytes() / images;
-        if self.pass == Propagation::Forward && bands > 1 && (image >= weight || by_channels == 1) {
-            return Cut::Rows(self.y.shape[2].div_ceil(bands));
+        let rows = self.pass == Propagation::Forward && bands > 1;
+        let rows = rows.then(|| Cut::Rows(self.y.shape[2].div_ceil(bands)));
+        let (channels, images) =
+            (channels.map(Cut::Channels), (images > 1).then_some(Cut::Images(1)));
+        match self.x.bytes() / self.images() >= self.weight_bytes() {
+            true => [rows, channels, images],
+            false => [channels, rows, images],
         }
-        match by_channels {
-            1 if images > 1 => Cut::Images(1),
-            1 => Cut::Whole,
-            parts => Cut::Channels(parts),
+    }
+
+    /// The most sums, up to `wanted`, that a gradient of the weights is made of.
+    fn most_sums(&self, wanted: usize) -> usize {
+        match self.x.dtype {
+            DType::Float32 => {
+                let fits = SUMS_BYTES / self.weight_bytes().max(1);
+                fits.min(wanted).min(self.images()).max(1)
+            }
+            _ => 1,
         }
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.w.iter().product::<i64>() as usize * self.x.dtype.size()
     }
 
     fn images(&self) -> usize {
@@ -153,26 +171,63 @@ impl Convolution {
     }
 
     /// Which dimension of the weights pieces of channels have a part of.
-    fn channel(&self) -> usize {
+    pub fn channel(&self) -> usize {
         (self.pass == Propagation::GradInput) as usize
     }
 
-    /// The most pieces, up to `wanted`, that the channels can be cut into.
-    fn most_channel_pieces(&self, wanted: usize) -> usize {
-        let fits = |parts: &usize| {
-            !self.is_grouped() && self.w[self.channel()] % (CHANNELS * parts) as i64 == 0
-        };
-        (1..=wanted).rev().find(fits).unwrap_or(1)
+    /// How many channels pieces have, of which there are up to `wanted`, where the layout of the
+    /// weights has parts of so many.
+    fn channels(&self, w: &Descriptor, wanted: usize) -> Option<usize> {
+        let (all, unit) = (self.w[self.channel()] as usize, self.unit(w)?);
+        let size = all.div_ceil(wanted).next_multiple_of(unit);
+        // The last piece of a gradient of the weights would have to write channels that there are not.
+        let is_even = self.pass != Propagation::GradWeight || all.is_multiple_of(unit);
+        (size < all && is_even).then_some(size)
+    }
+
+    /// The fewest channels that parts of the weights can have: a block of the layout.
+    pub fn unit(&self, w: &Descriptor) -> Option<usize> {
+        let d = self.channel();
+        let can_be = |unit: &i64| w.apart(self.library, &self.w, d, *unit).is_some();
+        let is_cut = !self.is_grouped();
+        is_cut.then(|| CHANNELS.into_iter().find(can_be)).flatten().map(|unit| unit as usize)
+    }
+
+    /// A piece whose layout of the weights others may share.
+    fn sample(&self, cut: Cut) -> Option<Convolution> {
+        match cut {
+            Cut::Images(images) | Cut::Sums(images) => Some(self.of_images(images)),
+            Cut::Rows(rows) => Some(self.band(rows, (2 * rows).min(self.y.shape[2]))?.0),
+            Cut::Channels(_) => None,
+        }
+    }
+
+    /// The same for so many of the channels that are cut.
+    pub fn of_channels(&self, channels: usize) -> Convolution {
+        let mut piece = self.clone();
+        piece.w[self.channel()] = channels as i64;
+        piece.bias.iter_mut().for_each(|bias| bias.shape[0] = channels);
+        let images = if self.channel() == 0 { &mut piece.y } else { &mut piece.x };
+        images.shape[1] = channels;
+        *images = channels_last(images);
+        piece
+    }
+
+    /// The same for so many images.
+    pub fn of_images(&self, images: usize) -> Convolution {
+        let mut piece = self.clone();
+        (piece.x.shape[0], piece.y.shape[0]) = (images, images);
+        piece
     }
 
     /// The tensors' parts in the order of the primitive's arguments.
-    fn parts(&self, x: Part, w: Part, bias: Part, y: Part) -> Parts {
+    pub fn parts(&self, x: Part, w: Part, bias: Part, y: Part) -> Parts {
         self.pass.order(x, w, self.bias.as_ref().map(|_| bias), y)
     }
 
     /// The convolution that computes some rows of an image of y, and its first row of x. `None` if
     /// the rows see padding alone.
-    fn band(&self, first: usize, end: usize) -> Option<(Convolution, usize)> {
+    pub fn band(&self, first: usize, end: usize) -> Option<(Convolution, usize)> {
         let (window, height) = (&self.window, self.x.shape[2] as i64);
         let taps = self.w[self.w.len() + 2 - self.y.shape.rank()];
         let reach = (taps - 1) * (window.gap[0] + 1) + 1;
@@ -190,86 +245,6 @@ impl Convolution {
     }
 }
 
-/// Pieces of a convolution while they are collected.
-struct Builder<'a> {
-    of: &'a Convolution,
-    /// The weights' layout.
-    w: &'a Descriptor,
-    pieces: Collected<(Meta, Meta, Window)>,
-}
-
-impl Builder<'_> {
-    /// Adds a piece; false if oneDNN has no fast implementation for it.
-    fn add(&mut self, piece: &Convolution, w: &Descriptor, parts: Parts) -> Result<bool> {
-        let size = (piece.x.clone(), piece.y.clone(), piece.window.clone());
-        self.pieces.add(size, || piece.choice(Some(w.copy(self.of.library)?)), parts)
-    }
-
-    /// Pieces of this many images; each piece's weights are this many bytes apart.
-    fn images(mut self, images: usize, w_bytes: usize) -> Result<Option<Pieces>> {
-        for (n, first) in (0..self.of.images()).step_by(images).enumerate() {
-            let mut piece = self.of.clone();
-            let count = images.min(self.of.images() - first);
-            piece.x.shape[0] = count;
-            piece.y.shape[0] = count;
-            let at = |meta: &Meta| Part::at(first * bytes(meta, 0));
-            let parts = self.of.parts(
-                at(&self.of.x),
-                Part::at(n * w_bytes),
-                Part::default(),
-                at(&self.of.y),
-            );
-            if !self.add(&piece, self.w, parts)? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(self.pieces.done()))
-    }
-
-    /// Pieces of this many rows of one image of y.
-    fn rows(mut self, rows: usize) -> Result<Option<Pieces>> {
-        let of = self.of;
-        for image in 0..of.images() {
-            for first in (0..of.y.shape[2]).step_by(rows) {
-                let last = (first + rows).min(of.y.shape[2]);
-                let Some((piece, start)) = of.band(first, last) else { return Ok(None) };
-                let at = |meta, row| Part::at(image * bytes(meta, 0) + row * bytes(meta, 2));
-                let (x, y) = (at(&of.x, start), at(&of.y, first));
-                let parts = of.parts(x, Part::default(), Part::default(), y);
-                if !self.add(&piece, self.w, parts)? {
-                    return Ok(None);
-                }
-            }
-        }
-        Ok(Some(self.pieces.done()))
-    }
-
-    /// This many pieces of the channels.
-    fn channels(mut self, parts: usize) -> Result<Option<Pieces>> {
-        let (of, d) = (self.of, self.of.channel());
-        let channels = of.w[d] as usize / parts;
-        let mut piece = of.clone();
-        piece.w[d] = channels as i64;
-        let images = if d == 0 { &mut piece.y } else { &mut piece.x };
-        let columns = columns(images, channels);
-        images.shape[1] = channels;
-        *images = channels_last(images);
-        piece.bias.iter_mut().for_each(|bias| bias.shape[0] = channels);
-        let size = of.x.dtype.size();
-        let Some((w, apart)) = self.w.part(of.library, &of.w, d, parts) else { return Ok(None) };
-        for n in 0..parts {
-            let images = Part { start: n * channels * size, columns: Some(columns) };
-            let (x, y) = if d == 0 { (Part::default(), images) } else { (images, Part::default()) };
-            let bias = Part::at(n * channels * size);
-            let parts = of.parts(x, Part::at(n * apart * size), bias, y);
-            if !self.add(&piece, &w, parts)? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(self.pieces.done()))
-    }
-}
-
 /// Dense images of this shape with their channels innermost.
 pub(super) fn channels_last(meta: &Meta) -> Meta {
     let strides = meta.shape.dense_like(&channels_innermost(meta.shape.rank()));
@@ -277,13 +252,6 @@ pub(super) fn channels_last(meta: &Meta) -> Meta {
 }
 
 /// Bytes from one to the next along a dimension.
-fn bytes(meta: &Meta, d: usize) -> usize {
+pub(super) fn bytes(meta: &Meta, d: usize) -> usize {
     meta.strides[d] as usize * meta.dtype.size()
-}
-
-/// The places of images as rows, of which pieces have some of the channels.
-fn columns(images: &Meta, channels: usize) -> Columns {
-    let size = images.dtype.size();
-    let rows = images.numel() / images.shape[1];
-    Columns { rows, bytes: channels * size, pitch: images.shape[1] * size }
 }
