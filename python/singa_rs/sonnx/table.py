@@ -31,6 +31,8 @@ class Row(NamedTuple):
     is_raw: bool
     #: Whether it takes tensors of types that are stored as codes.
     takes_codes: bool
+    #: Whether it may make something else of the same inputs, or changes what is not an output.
+    varies: bool
     #: What `run` asks for beside inputs and attributes: `outputs`, how many are wanted; `frame`,
     #: where it runs; `node`, the node itself.
     asks: frozenset[str]
@@ -50,6 +52,7 @@ def reads(
     host: str = "",
     raw: bool = False,
     takes_codes: bool = False,
+    varies: bool = False,
 ) -> Callable[[Function], Function]:
     """A decorator that enters how an operator is read from opset `since` on.
 
@@ -70,6 +73,7 @@ def reads(
             frozenset(positions[one] for one in host.split()),
             raw,
             takes_codes,
+            varies,
             frozenset(ASKED & set(parameters)),
         )
         rows = READERS.setdefault((domain, name), [])

@@ -32,11 +32,13 @@ def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tup
 
 
 @reads("Loop", raw=True)
-def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple[Any, ...]:
+def loop(
+    trips: Any, going: Any, *state: Any, body: Body, before: Body | None = None, frame: Frame
+) -> tuple[Any, ...]:  # fmt: skip
     """A body for a number of rounds, for as long as a condition holds: the values that go from one
-    round to the next, then those of all rounds, stacked."""
+    round to the next, then those of all rounds, stacked. `before` is as in `hoisted`."""
     limit = None if trips is None else int(np.ravel(frame.read(trips))[0])
-    carried, rounds = list(state), []
+    carried, rounds, fixed = list(state), [], []
     goes = going is None or holds(going, frame)
     reads = frame.reads
     while goes and (limit is None or len(rounds) < limit):
@@ -44,7 +46,9 @@ def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple
         is_apart = frame.reads > reads and frame.stretches is not None
         round_ = np.array(len(rounds), np.int64)
         given = to_tensor(round_, frame.device) if is_apart else round_
-        going, *found = frame.call(body, [given, np.array(goes), *carried])
+        if before is not None and not rounds:
+            fixed = frame.call(before, [given, np.array(goes), *carried])
+        going, *found = frame.call(body, [given, np.array(goes), *carried, *fixed])
         goes = holds(going, frame)
         now, stacked = found[: len(state)], found[len(state) :]
         if is_apart:
@@ -85,9 +89,10 @@ def scan(
     *values: Any, body: Body, num_scan_inputs: int, scan_input_axes: Sequence[int] | None = None,
     scan_input_directions: Sequence[int] | None = None,
     scan_output_axes: Sequence[int] | None = None,
-    scan_output_directions: Sequence[int] | None = None, frame: Frame,
+    scan_output_directions: Sequence[int] | None = None, before: Body | None = None, frame: Frame,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """A body for each slice of sequences: the final states, then the outputs of all rounds."""
+    """A body for each slice of sequences: the final states, then the outputs of all rounds.
+    `before` is as in `hoisted`."""
     count = len(values) - num_scan_inputs
     state, sequences = list(values[:count]), values[count:]
     axes, turned = (
@@ -97,9 +102,11 @@ def scan(
         _slices(tensor(x, frame), axis, bool(back))
         for x, axis, back in zip(sequences, axes, turned, strict=True)
     ]
-    rounds = []
+    rounds, fixed = [], []
     for given in zip(*every, strict=True):
-        found = frame.call(body, [*state, *given])
+        if before is not None and not rounds:
+            fixed = frame.call(before, [*state, *given])
+        found = frame.call(body, [*state, *given, *fixed])
         state = found[:count]
         rounds.append(found[count:])
     zeros = (0,) * (len(body.outputs) - count)
@@ -122,7 +129,7 @@ def _slices(x: Tensor, axis: int, back: bool) -> Sequence[Tensor]:
 @reads("Scan", since=8, raw=True)
 def scan_of_batch(
     lengths: Any, *values: Any, body: Body, num_scan_inputs: int,
-    directions: Sequence[int] | None = None, frame: Frame,
+    directions: Sequence[int] | None = None, before: Body | None = None, frame: Frame,
 ) -> tuple[Any, ...]:  # fmt: skip
     """A scan of each sample of a batch, (N, T, ...), by its own length."""
     given = [tensor(x, frame) for x in values]
@@ -133,7 +140,7 @@ def scan_of_batch(
     for i, length in enumerate(sizes):
         parts = [x[i] if at < count else x[i][:length] for at, x in enumerate(given)]
         how = {"num_scan_inputs": num_scan_inputs, "scan_input_directions": directions}
-        found = scan(*parts, body=body, **how, frame=frame)
+        found = scan(*parts, body=body, before=before, **how, frame=frame)
         samples.append([*found[:count], *(_longer(y, steps, frame) for y in found[count:])])
     return tuple(joined(list(ys), 0, frame, is_new=True) for ys in zip(*samples, strict=True))
 

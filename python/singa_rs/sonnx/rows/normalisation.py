@@ -18,7 +18,7 @@ from .arranging import axis_of
 # ---- batches -------------------------------------------------------------------------------------
 
 
-@reads("BatchNormalization")
+@reads("BatchNormalization", varies=True)
 def batch_normalization(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, epsilon: float = 1e-5,
     momentum: float = 0.9, training_mode: int = 0, spatial: int = 1, is_test: int = 0,
@@ -153,7 +153,7 @@ def rms_normalization(
 # ---- dropout -------------------------------------------------------------------------------------
 
 
-@reads("Dropout")
+@reads("Dropout", varies=True)
 def dropout_with_mask(
     x: Tensor, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Any = (), outputs: int,
     frame: Frame,
@@ -163,7 +163,7 @@ def dropout_with_mask(
     return y, *(autograd.cast(one, x.dtype) for one in kept)
 
 
-@reads("Dropout", since=10, host="ratio training_mode")
+@reads("Dropout", since=10, host="ratio training_mode", varies=True)
 def dropout(
     x: Tensor, ratio: Any = 0.5, training_mode: Any = None, *, seed: int | None = None,
     outputs: int, frame: Frame,

@@ -23,7 +23,7 @@ def _drawn(shape: Any, dtype: int, frame: Frame) -> Tensor:
     return full(tuple(shape), 0, frame.device, name)
 
 
-@reads("RandomNormal")
+@reads("RandomNormal", varies=True)
 def random_normal(
     *, shape: Any, dtype: int = _FLOAT, mean: float = 0.0, scale: float = 1.0,
     seed: float | None = None, frame: Frame,
@@ -32,7 +32,7 @@ def random_normal(
     return _drawn(shape, dtype, frame).gaussian(mean, scale)
 
 
-@reads("RandomUniform")
+@reads("RandomUniform", varies=True)
 def random_uniform(
     *, shape: Any, dtype: int = _FLOAT, low: float = 0.0, high: float = 1.0,
     seed: float | None = None, frame: Frame,
@@ -41,7 +41,7 @@ def random_uniform(
     return _drawn(shape, dtype, frame).uniform(low, high)
 
 
-@reads("RandomNormalLike")
+@reads("RandomNormalLike", varies=True)
 def random_normal_like(
     x: Tensor, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0,
     seed: float | None = None, frame: Frame,
@@ -50,7 +50,7 @@ def random_normal_like(
     return _drawn(x.shape, dtype or element_of(x), frame).gaussian(mean, scale)
 
 
-@reads("RandomUniformLike")
+@reads("RandomUniformLike", varies=True)
 def random_uniform_like(
     x: Tensor, *, dtype: int | None = None, low: float = 0.0, high: float = 1.0,
     seed: float | None = None, frame: Frame,
@@ -59,13 +59,13 @@ def random_uniform_like(
     return _drawn(x.shape, dtype or element_of(x), frame).uniform(low, high)
 
 
-@reads("Bernoulli", since=15)
+@reads("Bernoulli", since=15, varies=True)
 def bernoulli(x: Tensor, *, dtype: int | None = None, seed: float | None = None) -> Tensor:
     """1 with the probabilities `x`, else 0."""
     return cast(autograd.bernoulli(x), x.dtype if dtype is None else dtype_name(dtype))
 
 
-@reads("Multinomial", since=7)
+@reads("Multinomial", since=7, varies=True)
 def multinomial(
     x: Tensor, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
 ) -> Tensor:

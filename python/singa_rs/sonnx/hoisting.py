@@ -1,0 +1,71 @@
+"""Loops: nodes that make the same in every round are run once, before the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .body import Body, Node, body, reads_of
+
+
+def hoisted(graph: Body) -> Body:
+    """A graph whose loops, at any depth, run in each round what a round may change alone. What they
+    run once, when there is a first round, is their attribute `before`: it takes what the body
+    takes, and its outputs are the last inputs of the new body."""
+    return graph._replace(nodes=tuple(map(_node, graph.nodes)))
+
+
+def _node(node: Node) -> Node:
+    attrs = {
+        name: hoisted(one) if isinstance(one, Body) else one for name, one in node.attrs.items()
+    }
+    if node.row is not None and node.row.name in ("Loop", "Scan") and "body" in attrs:
+        attrs |= _split(attrs["body"], set(_unchanged(node.row.name, attrs)))
+    function = None if node.function is None else hoisted(node.function)
+    return node._replace(attrs=attrs, function=function)
+
+
+def _unchanged(kind: str, attrs: dict) -> Iterator[str]:
+    """The inputs of a loop's body that each round passes on as they are."""
+    whole = attrs["body"]
+    if kind == "Loop":
+        pairs = zip(whole.inputs[2:], whole.outputs[1:], strict=False)
+    else:
+        count = len(whole.inputs) - attrs.get("num_scan_inputs", len(whole.inputs))
+        pairs = zip(whole.inputs[:count], whole.outputs, strict=False)
+    same = {node.outputs[0]: node.inputs[0] for node in whole.nodes if _is_identity(node)}
+    for name, made in pairs:
+        while made in same:
+            made = same[made]
+        if made == name:
+            yield name
+
+
+def _is_identity(node: Node) -> bool:
+    return node.row is not None and node.row.name == "Identity" and not node.row.domain
+
+
+def _split(whole: Body, fixed: set[str]) -> dict[str, Body]:
+    """A loop's body, and what is run before it."""
+    known = fixed | set(whole.constants) | whole.outer
+    first: list[Node] = []
+    others: list[Node] = []
+    for node in whole.nodes:
+        if _is_same_for_same(node) and known.issuperset(filter(None, node.inputs)):
+            first.append(node)
+            known.update(node.outputs)
+        else:
+            others.append(node)
+    later = {x for node in others for x in reads_of(node)} | set(whole.outputs)
+    made = tuple(y for node in first for y in node.outputs if y in later)
+    if not made:
+        return {"body": whole}
+    before = body(whole.name, whole.inputs, made, tuple(first), whole.constants)
+    rest = body(whole.name, (*whole.inputs, *made), whole.outputs, tuple(others), whole.constants)
+    return {"before": before, "body": rest._replace(kinds=whole.kinds)}
+
+
+def _is_same_for_same(node: Node) -> bool:
+    """Whether a node makes the same of the same inputs, and does nothing else."""
+    if node.row is None or node.row.varies or not any(node.inputs):
+        return False
+    return not any(isinstance(one, Body) for one in node.attrs.values())

@@ -1,0 +1,139 @@
+"""Loops of ONNX whose bodies make the same in every round: that is run once, before the first."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import model, real, replays, there
+from singa_rs import autograd, sonnx
+from singa_rs.tensor import Tensor, to_numpy
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+X, W = real(3, 4), real(4, 4)
+node = helper.make_node
+
+
+def graph(nodes, inputs, outputs):
+    """A body; inputs and outputs are names with element types and shapes."""
+    made = [[helper.make_tensor_value_info(*one) for one in given] for given in (inputs, outputs)]
+    return helper.make_graph(nodes, "body", *made)
+
+
+def looping(nodes, trips=3, ends="more", extra=()):
+    """`nodes` as the body of a loop that carries `v`, `w`, which rounds pass on as it is, and `u`,
+    which they pass on by another name; it ends with v's last values, and those of all rounds."""
+    nodes = [node("Identity", ["go"], ["more"]), node("Identity", ["u"], ["same"]), *nodes]
+    inputs = [("i", INT64, []), ("go", BOOL, []), ("v", FLOAT, None), ("w", FLOAT, None)]
+    inputs += [("u", FLOAT, None)]
+    outputs = [(ends, BOOL, []), ("z", FLOAT, None), ("w", FLOAT, None), ("same", FLOAT, None)]
+    body = graph(nodes, inputs, [*outputs, ("z", FLOAT, [3, 4])])
+    loop = node("Loop", ["trips", "", "x", "weight", "x"], ["y", "w_", "u_", "all"], body=body)
+    given = {"x": X, "weight": W}
+    return model([loop, *extra], given, ["y", "all"], {"trips": np.array(trips)})
+
+
+def before(net):
+    """The operators that the loops of a model, in their order, run once each."""
+    bodies = [one.attrs["before"] for one in net._body.nodes if "before" in one.attrs]
+    return [[one.proto.op_type for one in body.nodes] for body in bodies]
+
+
+SAME = [
+    node("Transpose", ["w"], ["wt"], perm=[1, 0]),
+    node("MatMul", ["u", "wt"], ["uw"]),
+    node("Add", ["v", "uw"], ["z"]),
+]
+READING = [
+    *SAME,
+    node("ReduceSum", ["z"], ["sum"], keepdims=0),
+    node("Less", ["sum", "big"], ["early"]),
+]
+
+
+def check(proto, *inputs):
+    """Results are those of onnx's reference, run by run."""
+    rep = sonnx.prepare(proto)
+    for factor in (1, 2, 1, 1):
+        given = [factor * x for x in inputs]
+        for got, want in zip(rep.run(given), there(proto, given), strict=True):
+            np.testing.assert_allclose(got, want, 1e-5, 1e-5)
+
+
+def test_what_rounds_do_not_change_is_run_once():
+    proto = looping(SAME)
+    assert before(sonnx.SONNXModel(proto)) == [["Identity", "Transpose", "MatMul"]]
+    check(proto, X, W)
+    replays(proto, X, W)
+
+
+@pytest.mark.parametrize("trips", [1, 5])
+def test_rounds_that_read_a_value_share_it(trips):
+    constant = node("Constant", [], ["big"], value_float=1e9)
+    check(looping([constant, *READING], trips, "early"), X, W)
+
+
+def test_nothing_is_run_without_a_round():
+    wrong = [node("MatMul", ["w", "u"], ["zz"]), *SAME]  # (4, 4) by (3, 4)
+    rep = sonnx.prepare(looping(wrong, 0))
+    np.testing.assert_array_equal(rep.run([X, W])[0], X)
+    with pytest.raises(ValueError, match="MatMul"):
+        sonnx.prepare(looping(wrong, 1)).run([X, W])
+
+
+def test_random_numbers_are_drawn_in_every_round():
+    drawing = [node("RandomNormalLike", ["u"], ["r"]), node("Add", ["r", "u"], ["z"])]
+    proto = looping(drawing)
+    assert before(sonnx.SONNXModel(proto)) == [["Identity"]]
+    first, second, third = sonnx.prepare(proto).run([X, W])[1]
+    assert not np.array_equal(first, second) and not np.array_equal(second, third)
+
+
+def test_gradients_are_those_of_all_rounds():
+    net = sonnx.SONNXModel(looping(SAME, 3))
+    autograd.training = True
+    x, w = (Tensor(data=one, requires_grad=True) for one in (X, W))
+    y, _ = net.forward(x, w)
+    found = autograd.gradients(autograd.sum(y), xs=[x, w])
+    ones = np.ones_like(X)
+    for got, want in zip(found, (ones + 3 * ones @ W, 3 * ones.T @ X), strict=True):
+        np.testing.assert_allclose(to_numpy(got), want, 1e-5)
+
+
+def test_loops_in_loops():
+    """What the inner loop takes from the outer one's round is the same in all of its rounds."""
+    inner = graph(
+        [
+            node("Identity", ["again"], ["on"]),
+            node("Mul", ["v", "u"], ["vu"]),
+            node("Add", ["a", "vu"], ["b"]),
+        ],
+        [("j", INT64, []), ("again", BOOL, []), ("a", FLOAT, None)],
+        [("on", BOOL, []), ("b", FLOAT, None)],
+    )
+    nodes = [
+        node("ReduceSum", ["w"], ["total"], keepdims=0),
+        node("Loop", ["trips", "", "v"], ["inner"], body=inner),
+        node("Add", ["inner", "total"], ["z"]),
+    ]
+    proto = looping(nodes)
+    net = sonnx.SONNXModel(proto)
+    assert before(net) == [["Identity", "ReduceSum"]]
+    (loop,) = net._body.nodes
+    (nested,) = (one for one in loop.attrs["body"].nodes if one.proto.op_type == "Loop")
+    assert [one.proto.op_type for one in nested.attrs["before"].nodes] == ["Mul"]
+    check(proto, X, W)
+
+
+def test_scans_too():
+    nodes = [
+        node("MatMul", ["w", "w"], ["ww"]),
+        node("MatMul", ["s", "ww"], ["p"]),
+        node("Add", ["p", "x"], ["t"]),
+        node("Identity", ["w"], ["same"]),
+    ]
+    inputs = [("s", FLOAT, None), ("w", FLOAT, None), ("x", FLOAT, None)]
+    outputs = [("t", FLOAT, None), ("same", FLOAT, None), ("p", FLOAT, None)]
+    body = graph(nodes, inputs, outputs)
+    scan = node("Scan", ["s", "weight", "x"], ["last", "w_", "all"], body=body, num_scan_inputs=1)
+    proto = model([scan], {"s": X[0], "weight": W, "x": X}, ["last", "all"])
+    assert before(sonnx.SONNXModel(proto)) == [["MatMul", "Identity"]]
+    check(proto, X[0], W, X)
