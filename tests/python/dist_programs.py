@@ -33,6 +33,11 @@ def reduced(op, dtype, shape):
     return t.to_numpy()
 
 
+def each(function, calls):
+    """What a function returns for several calls, one after the other."""
+    return [function(*args) for args in calls]
+
+
 def over(wire, shape, share):
     """A sum of tensors of which a share is not zero."""
     x = values(np.float32, shape)

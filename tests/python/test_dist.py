@@ -62,13 +62,15 @@ def test_reductions(n, dtype):
     shape = (7, 5)
     parts = of_ranks(n, dtype, shape)
     combine = {"sum": np.add, "max": np.maximum, "min": np.minimum}
-    for op in combine:
-        for made in spawn(programs.reduced, n, op, dtype, shape):
-            np.testing.assert_array_equal(made, in_order(parts, combine[op]))
-    if dtype != "int32":
-        found = spawn(programs.reduced, n, "mean", dtype, shape)
-        np.testing.assert_allclose(found[0], np.mean(parts, 0), rtol=1e-6)
-        assert all(np.array_equal(found[0], made) for made in found)
+    ops = [*combine] if dtype == "int32" else [*combine, "mean"]
+    ranks = spawn(programs.each, n, programs.reduced, [(op, dtype, shape) for op in ops])
+    for op, *made_by_ranks in zip(ops, *ranks, strict=True):
+        for made in made_by_ranks:
+            if op == "mean":
+                np.testing.assert_allclose(made, np.mean(parts, 0), rtol=1e-6)
+                np.testing.assert_array_equal(made, made_by_ranks[0])
+            else:
+                np.testing.assert_array_equal(made, in_order(parts, combine[op]))
 
 
 def test_reductions_of_many_elements_are_in_the_order_of_ranks():
@@ -98,9 +100,8 @@ def test_sparse_sums_are_the_dense_ones(share):
 @pytest.mark.parametrize("n", [2, 4])
 def test_bytes_on_the_wire(n):
     """A ring's number of bytes if dense, or if sparse is no shorter; a hundredth takes little."""
-    dense, sparse, full = (
-        spawn(programs.sent, n, *given) for given in ((None, 1), ("sparse", 0.01), ("sparse", 0.9))
-    )
+    calls = [(None, 1), ("sparse", 0.01), ("sparse", 0.9)]
+    dense, sparse, full = zip(*spawn(programs.each, n, programs.sent, calls), strict=True)
     ring = 2 * (n - 1) * 1_600_000 // n
     assert all(ring <= count < 1.01 * ring for count in (*dense, *full))
     assert all(0 < some <= 0.03 * count for some, count in zip(sparse, dense, strict=True))

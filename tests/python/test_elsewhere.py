@@ -117,6 +117,26 @@ def test_looking_for_a_name_imports_nothing_that_is_not_asked_for():
     assert "singa_rs.layer" not in done.stdout.split(), done.stderr
 
 
+def test_importing_the_package_imports_nothing_large():
+    """Each of these would lengthen the import by a tenth or more; most programs need none."""
+    large = {
+        "email",
+        "html",
+        "json",
+        "importlib.metadata",
+        "importlib.resources",
+        "onnx",
+        "zipfile",
+    }
+    program = (
+        "import sys, numpy\nbefore = {*sys.modules}\nimport singa_rs\n"
+        "print(*{*sys.modules} - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not large & set(done.stdout.split()), done.stderr
+    assert "singa_rs.autograd" in done.stdout.split()
+
+
 def test_in_compares_elements():
     t = tensor.from_numpy(np.arange(6).reshape(2, 3))
     assert 3 in t
