@@ -137,3 +137,35 @@ def test_scans_too():
     proto = model([scan], {"s": X[0], "weight": W, "x": X}, ["last", "all"])
     assert before(sonnx.SONNXModel(proto)) == [["MatMul", "Identity"]]
     check(proto, X[0], W, X)
+
+
+DERIVES = {"domain": "ai.onnx.preview.training", "y": "y"}
+
+
+def test_nodes_that_are_differentiated_stay_together():
+    nodes = [
+        node("MatMul", ["u", "w"], ["h"]),
+        node("Mul", ["h", "v"], ["hv"]),
+        node("ReduceSum", ["hv"], ["y"], keepdims=0),
+        node("Gradient", ["u", "v", "w"], ["gu", "gv"], xs=["u", "v"], zs=["w"], **DERIVES),
+        node("Add", ["gu", "v"], ["z"]),
+    ]
+    rep = sonnx.prepare(looping(nodes, 2))
+    once = X @ W.T + X
+    for _ in range(4):
+        np.testing.assert_allclose(rep.run([X, W])[0], once @ W.T + once, 1e-5, 1e-5)
+
+
+def test_a_derivative_through_a_node_that_reads():
+    nodes = [
+        node("Mul", ["x", "x"], ["xx"]),
+        node("NonZero", ["c"], ["places"]),
+        node("Transpose", ["places"], ["rows"], perm=[1, 0]),
+        node("GatherND", ["xx", "rows"], ["found"]),
+        node("ReduceSum", ["found"], ["y"], keepdims=0),
+        node("Gradient", ["x", "c"], ["g"], xs=["x"], zs=["c"], **DERIVES),
+    ]
+    c = (X > 0).astype(np.float32)
+    rep = sonnx.prepare(model(nodes, {"x": X, "c": c}, ["y", "g"]))
+    for _ in range(4):
+        np.testing.assert_array_equal(rep.run([X, c])[1], 2 * X * c)

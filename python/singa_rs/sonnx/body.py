@@ -143,6 +143,11 @@ def reads_of(node: Node) -> set[str]:
     return found
 
 
+def is_indivisible(whole: Body) -> bool:
+    """Whether a node works on the others of its body, which then have to be in one body."""
+    return any(node.row is not None and node.row.name == "Gradient" for node in whole.nodes)
+
+
 def _dead(nodes: tuple[Node, ...], outputs: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     seen, found = set(outputs), []
     for node in reversed(nodes):

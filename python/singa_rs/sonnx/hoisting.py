@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .body import Body, Node, body, reads_of
+from .body import Body, Node, body, is_indivisible, reads_of
 
 
 def hoisted(graph: Body) -> Body:
@@ -46,6 +46,8 @@ def _is_identity(node: Node) -> bool:
 
 def _split(whole: Body, fixed: set[str]) -> dict[str, Body]:
     """A loop's body, and what is run before it."""
+    if is_indivisible(whole):
+        return {"body": whole}
     known = fixed | set(whole.constants) | whole.outer
     first: list[Node] = []
     others: list[Node] = []

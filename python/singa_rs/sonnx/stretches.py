@@ -17,7 +17,7 @@ from ..errors import GraphError
 from ..layer.node import apart
 from ..module import Module
 from ..tensor import Tensor
-from .body import Body, body, reads_of
+from .body import Body, body, is_indivisible, reads_of
 from .values import Coded, Value
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Stretches:
             if not stretch.failures:
                 raise
             del self._known[key]
-            self._cuts[id(frame.body)].add(key[1] + stretch.failures.pop())
+            self._cut(frame.body, key[1] + stretch.failures.pop())
             return None
         except VALUES:
             self._learn(frame, *key[1:3])
@@ -249,12 +249,16 @@ class Stretches:
             self._whole[signature] = whole._replace(places=places)
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:
-        cuts = self._cuts[id(frame.body)]
         for at in range(start, end):
             before = frame.reads
             frame.advance(at)
             if frame.reads > before:
-                cuts.add(at)
+                self._cut(frame.body, at)
+
+    def _cut(self, whole: Body, at: int) -> None:
+        """Notes that a node reads a value: a body is recorded before and behind it, or nowhere."""
+        every = range(len(whole.nodes))
+        self._cuts[id(whole)].update(every if is_indivisible(whole) else [at])
 
     def _made(self, frame: Frame, part: Body, values: Mapping[str, Value]) -> _Stretch:
         host = {name: one for name, one in values.items() if is_host(one)}
