@@ -40,6 +40,12 @@ def model(nodes, inputs, outputs, constants=(), opset=21, ml=3):
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
+def graph(nodes, inputs, outputs):
+    """A body; inputs and outputs are names with element types and shapes."""
+    made = [[helper.make_tensor_value_info(*one) for one in given] for given in (inputs, outputs)]
+    return helper.make_graph(nodes, "body", *made)
+
+
 def one(op, xs, outputs=1, opset=21, domain="", **attributes):
     """A model of one node, which has no inputs where `xs` has None."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(xs)]

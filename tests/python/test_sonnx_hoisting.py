@@ -3,19 +3,13 @@
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_models import model, real, replays, there
+from onnx_models import graph, model, real, replays, there
 from singa_rs import autograd, sonnx
 from singa_rs.tensor import Tensor, to_numpy
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X, W = real(3, 4), real(4, 4)
 node = helper.make_node
-
-
-def graph(nodes, inputs, outputs):
-    """A body; inputs and outputs are names with element types and shapes."""
-    made = [[helper.make_tensor_value_info(*one) for one in given] for given in (inputs, outputs)]
-    return helper.make_graph(nodes, "body", *made)
 
 
 def looping(nodes, trips=3, ends="more", extra=()):

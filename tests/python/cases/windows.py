@@ -1,7 +1,7 @@
 """Convolution and pooling."""
 
 import numpy as np
-from numeric import vjp
+from numeric import transposed, vjp
 from singa_rs import _core, autograd
 
 from . import references as ref
@@ -136,9 +136,7 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
     )
     table.case(
         "conv_grad_input",
-        lambda dy, w, x=x, f=convolve: vjp(
-            lambda x: f(x, w), [blank(dy, x)], 0, [dy], is_linear=True
-        ),
+        lambda dy, w, x=x, f=convolve: transposed(lambda x: f(x, w), (len(dy), *x[1:]), dy),
         y,
         w,
         attrs={**attrs, "size": x[2:]},
@@ -149,9 +147,7 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
     )
     table.case(
         "conv_grad_weight",
-        lambda dy, x, w=w, f=convolve: vjp(
-            lambda w: f(x, w), [np.zeros(w)], 0, [dy], is_linear=True
-        ),
+        lambda dy, x, w=w, f=convolve: transposed(lambda w: f(x, w), w, dy),
         y,
         x,
         attrs={**attrs, "kernel": w[2:]},
@@ -204,14 +200,7 @@ for axes in (1, 2, 3):
     table.case(
         "region",
         lambda k, dy, w, axes=axes, size=size: (
-            k
-            * vjp(
-                lambda x: ref.conv(x, w, **plain(axes)),
-                [np.zeros((2, 3, *size))],
-                0,
-                [dy],
-                is_linear=True,
-            )
+            k * transposed(lambda x: ref.conv(x, w, **plain(axes)), (2, 3, *size), dy)
         ),
         (1,),
         (2, 4, *made),
