@@ -73,6 +73,14 @@ def test_nothing_is_run_without_a_round():
         sonnx.prepare(looping(wrong, 1)).run([X, W])
 
 
+def test_chains_of_identities():
+    chain = [node("Identity", ["go"], ["on"]), node("Identity", ["on"], ["also"]), *SAME]
+    assert len(before(sonnx.SONNXModel(looping(chain)))[0]) == 3
+    circle = [node("Identity", ["a"], ["b"]), node("Identity", ["b"], ["a"]), *SAME]
+    with pytest.raises(ValueError, match="got no value for 'a'"):
+        sonnx.prepare(looping(circle)).run([X, W])
+
+
 def test_random_numbers_are_drawn_in_every_round():
     drawing = [node("RandomNormalLike", ["u"], ["r"]), node("Add", ["r", "u"], ["z"])]
     proto = looping(drawing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from .body import Body, Node, body, is_indivisible, reads_of
 
@@ -24,7 +25,7 @@ def _node(node: Node) -> Node:
     return node._replace(attrs=attrs, function=function)
 
 
-def _unchanged(kind: str, attrs: dict) -> Iterator[str]:
+def _unchanged(kind: str, attrs: dict[str, Any]) -> Iterator[str]:
     """The inputs of a loop's body that each round passes on as they are."""
     whole = attrs["body"]
     if kind == "Loop":
@@ -32,12 +33,10 @@ def _unchanged(kind: str, attrs: dict) -> Iterator[str]:
     else:
         count = len(whole.inputs) - attrs.get("num_scan_inputs", len(whole.inputs))
         pairs = zip(whole.inputs[:count], whole.outputs, strict=False)
-    same = {node.outputs[0]: node.inputs[0] for node in whole.nodes if _is_identity(node)}
-    for name, made in pairs:
-        while made in same:
-            made = same[made]
-        if made == name:
-            yield name
+    same: dict[str, str] = {}
+    for node in filter(_is_identity, whole.nodes):  # in the order of their values
+        same.update((y, same.get(x, x)) for y, x in zip(node.outputs, node.inputs, strict=False))
+    return (name for name, made in pairs if same.get(made, made) == name)
 
 
 def _is_identity(node: Node) -> bool:
