@@ -135,7 +135,8 @@ def network(sizes: Sizes):
             self.embed = nn.Embedding(sizes.vocabulary, sizes.width)
             self.register_buffer("table", torch.randn(sizes.context, sizes.width))
             self.blocks = nn.ModuleList(Block() for _ in range(sizes.layers))
-            self.norm, self.head = nn.LayerNorm(sizes.width), nn.Linear(sizes.width, 256)
+            self.norm = nn.LayerNorm(sizes.width)
+            self.head = nn.Linear(sizes.width, sizes.vocabulary)
 
         def forward(self, x, caches=None, first=0):
             y = self.embed(x) + self.table[first : first + x.shape[1]]

@@ -17,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+import gpt
 import numpy as np
 import torch
 from models import LeNet, Perceptron, ResNet
@@ -29,6 +30,8 @@ from workloads import CASES, exact
 SIZES = {"resnet18": 128, "resnet50": 128, "lenet": 256}
 #: Time steps, features and rows of the recurrent model.
 STEPS, WIDTH, ROWS = 128, 1024, 64
+#: A GPT of 124 million parameters, but for a head of its own.
+GPT = gpt.Sizes(layers=12, heads=12, width=768, context=1024, batch=8, vocabulary=50257)
 TURNS, SECONDS = 5, 0.1
 
 
@@ -67,6 +70,8 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name == "lstm":
         x = rng.normal(size=(ROWS, STEPS, WIDTH)).astype(np.float32)
         return x, rng.integers(0, 10, ROWS).astype(np.int32)
+    if name == "gpt":
+        return gpt.batch(GPT)
     case = CASES[name]
     rows = SIZES.get(name, case.shape[0])
     x = rng.normal(size=(rows, *case.shape[1:])).astype(np.float32)
@@ -79,6 +84,8 @@ def ours(name: str, amp: bool) -> Callable[[], object]:
     optimizer = opt.SGD(lr=0.001, momentum=exact(0.9))
     if name == "lstm":
         net: module.Module = Sequence(optimizer)
+    elif name == "gpt":
+        net = gpt.model(GPT, threads=1)
     else:
         case = CASES[name]
         net = (
@@ -93,15 +100,26 @@ def ours(name: str, amp: bool) -> Callable[[], object]:
     return lambda: net(x, y)
 
 
+def peer(name: str) -> nn.Module:
+    """PyTorch's model."""
+    if name == "lstm":
+        return TorchSequence()
+    return gpt.network(GPT) if name == "gpt" else network(CASES[name])
+
+
 def theirs(name: str, amp: bool, captured: bool) -> Callable[[], object]:
     """A step of PyTorch's."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    net = (TorchSequence() if name == "lstm" else network(CASES[name])).cuda()
+    net = peer(name).cuda()
     x, y = (torch.from_numpy(array).cuda() for array in data(name))
     y = y.long()
     if amp and x.ndim == 4:
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, foreach=True)
+    optimizer: torch.optim.Optimizer = (
+        torch.optim.AdamW(net.parameters(), 1e-3, foreach=True, capturable=captured)
+        if name == "gpt"
+        else torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, foreach=True)
+    )
     mixed = torch.autocast("cuda", torch.bfloat16) if amp else contextlib.nullcontext()
 
     def step() -> torch.Tensor:
@@ -122,7 +140,8 @@ def theirs(name: str, amp: bool, captured: bool) -> Callable[[], object]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+    # What was captured reads the batch and the parameters, which the step holds.
+    return lambda kept=step: graph.replay()
 
 
 def wait() -> None:
@@ -181,7 +200,7 @@ def measured(name: str, amp: bool) -> None:
 def main() -> None:
     """Every model that is asked for."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    models = ["tiny", "mlp", "lenet", "resnet18", "resnet50", "lstm"]
+    models = ["tiny", "mlp", "lenet", "resnet18", "resnet50", "lstm", "gpt"]
     options.add_argument("--models", nargs="+", choices=models, default=models)
     options.add_argument("--amp", action="store_true")
     given = options.parse_args()
