@@ -1,4 +1,4 @@
-//! Convolutions as libraries describe them: of dense tensors whose channels are innermost.
+//! Convolutions as libraries describe them: of dense tensors in one of two layouts.
 
 use crate::dtype::DType;
 #[cfg(any(test, feature = "emulate"))]
@@ -26,6 +26,33 @@ impl Pass {
     }
 }
 
+/// How all tensors of a convolution lie in memory, without gaps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Layout {
+    /// Row-major: (N, C, spatial...).
+    ChannelsFirst,
+    /// With the channels innermost: (N, spatial..., C).
+    ChannelsLast,
+}
+
+impl Layout {
+    /// The strides of a tensor of these extents (N, C, spatial...).
+    pub fn strides(self, extents: &[usize]) -> Vec<usize> {
+        let spatial = 2..extents.len();
+        let outwards: Vec<usize> = match self {
+            Layout::ChannelsFirst => spatial.rev().chain([1, 0]).collect(),
+            Layout::ChannelsLast => [1].into_iter().chain(spatial.rev()).chain([0]).collect(),
+        };
+        let mut strides = vec![1; extents.len()];
+        let mut step = 1;
+        for d in outwards {
+            strides[d] = step;
+            step *= extents[d];
+        }
+        strides
+    }
+}
+
 /// A convolution or one of its gradients. A call's tensors are `x`, `w`, `y`, and the bias if there
 /// is one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -34,6 +61,8 @@ pub struct Convolution {
     pub pass: Pass,
     /// The type of all elements; those of 16 bits are summed in float32.
     pub dtype: DType,
+    /// How `x`, `w` and `y` lie in memory.
+    pub layout: Layout,
     /// The extents of `x` and `y` (N, C, spatial...) and of `w` (O, C / groups, window...), with at
     /// least two spatial axes.
     pub extents: [Vec<usize>; 3],
@@ -43,17 +72,6 @@ pub struct Convolution {
     pub groups: usize,
     /// Whether a bias is added to the result.
     pub has_bias: bool,
-}
-
-/// The strides of a dense tensor of these extents (N, C, spatial...) whose channels are innermost.
-pub fn channels_last(extents: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; extents.len()];
-    let mut step = extents[1];
-    for d in (2..extents.len()).rev().chain([0]) {
-        strides[d] = step;
-        step *= extents[d];
-    }
-    strides
 }
 
 #[cfg(any(test, feature = "emulate"))]
@@ -83,8 +101,9 @@ impl Convolution {
         let count = self.extents[to].iter().product();
         let mut sums = vec![0.0; count];
         if self.has_bias {
-            // SAFETY: the bias has an element for each channel, and these are innermost.
-            let bias = |i: usize| unsafe { *at(3).add(i % self.extents[2][1]) }.to_f64();
+            let step = self.layout.strides(&self.extents[2])[1];
+            // SAFETY: the bias has an element for each channel.
+            let bias = |i: usize| unsafe { *at(3).add(i / step % self.extents[2][1]) }.to_f64();
             sums.iter_mut().enumerate().for_each(|(i, sum)| *sum = bias(i));
         }
         // SAFETY: the places are elements of the tensors.
@@ -102,7 +121,7 @@ impl Convolution {
     fn each(&self, mut f: impl FnMut([usize; 3])) {
         let [x, w, y] = &self.extents;
         let [stride, padding, dilation] = &self.slides;
-        let strides = self.extents.each_ref().map(|extents| channels_last(extents));
+        let strides = self.extents.each_ref().map(|extents| self.layout.strides(extents));
         let of = |t: usize, at: &[usize]| -> usize {
             at.iter().zip(&strides[t]).map(|(at, stride)| at * stride).sum()
         };

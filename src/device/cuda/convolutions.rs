@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::calls::{Factor, Handle, Make, Owned, Release, Status, done, place};
-use super::convolution::{Convolution, Pass, channels_last};
+use super::convolution::{Convolution, Layout, Pass};
 use super::driver::Call;
 use super::library::{self, Places};
 use super::refusal;
@@ -22,6 +22,7 @@ const SCRATCH: usize = 256 << 20;
 const MOST: usize = 8;
 
 // Of the library's enumerations, what is used here.
+const CHANNELS_FIRST: c_int = 0;
 const CHANNELS_LAST: c_int = 1;
 const CROSS_CORRELATION: c_int = 1;
 const DETERMINISTIC: c_int = 1;
@@ -178,16 +179,17 @@ impl Convolutions {
     /// [`crate::Error::Device`] where the library has no algorithm for it that gives the same bits
     /// in each run.
     pub(super) fn prepare(&'static self, convolution: &Convolution) -> Result<Arc<dyn Call>> {
-        let Convolution { pass, dtype, extents: [x, w, y], has_bias, .. } = convolution;
+        let Convolution { pass, dtype, layout, extents: [x, w, y], has_bias, .. } = convolution;
+        let tensor = |extents: &[usize]| self.tensor(*dtype, *layout, extents);
         let mut channels = vec![1; y.len()];
         channels[1] = y[1];
         let mut prepared = Prepared {
             library: self,
             pass: *pass,
             dtype: *dtype,
-            tensors: [self.tensor(*dtype, x)?, self.filter(*dtype, w)?, self.tensor(*dtype, y)?],
+            tensors: [tensor(x)?, self.filter(*dtype, *layout, w)?, tensor(y)?],
             slides: self.slides(convolution)?,
-            bias: has_bias.then(|| self.tensor(*dtype, &channels)).transpose()?,
+            bias: has_bias.then(|| tensor(&channels)).transpose()?,
             choice: Choice::default(),
         };
         prepared.choice = prepared.choice()?;
@@ -198,9 +200,9 @@ impl Convolutions {
         self.passes[pass as usize]
     }
 
-    fn tensor(&self, dtype: DType, extents: &[usize]) -> Result<Owned> {
+    fn tensor(&self, dtype: DType, layout: Layout, extents: &[usize]) -> Result<Owned> {
         let (make, set, release) = self.tensor;
-        let (extents, strides) = (numbers(extents)?, numbers(&channels_last(extents))?);
+        let (extents, strides) = (numbers(extents)?, numbers(&layout.strides(extents))?);
         let rank = extents.len() as c_int;
         // SAFETY: the library's calls, with as many numbers as axes.
         unsafe {
@@ -210,14 +212,18 @@ impl Convolutions {
         }
     }
 
-    fn filter(&self, dtype: DType, extents: &[usize]) -> Result<Owned> {
+    fn filter(&self, dtype: DType, layout: Layout, extents: &[usize]) -> Result<Owned> {
         let (make, set, release) = self.filter;
         let extents = numbers(extents)?;
         let rank = extents.len() as c_int;
+        let format = match layout {
+            Layout::ChannelsFirst => CHANNELS_FIRST,
+            Layout::ChannelsLast => CHANNELS_LAST,
+        };
         // SAFETY: as above.
         unsafe {
             let made = Owned::new(release, |to| make(to))?;
-            done(set(made.handle, kind(dtype), CHANNELS_LAST, rank, extents.as_ptr()))?;
+            done(set(made.handle, kind(dtype), format, rank, extents.as_ptr()))?;
             Ok(made)
         }
     }

@@ -4,11 +4,15 @@ use crate::dtype::DType;
 #[cfg(any(test, feature = "emulate"))]
 use crate::dtype::Element;
 
-/// `y = a b` for each of `batch` pairs of matrices.
+/// `y = a b`, or `y += a b`, for each of `batch` pairs of matrices.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Product {
-    /// The type of all elements; those of 16 bits are summed in float32.
+    /// The type of the elements of `a` and `b`; products of those of 16 bits are summed in float32.
     pub dtype: DType,
+    /// The type of the elements of `y`: the same, or that of the sums.
+    pub result: DType,
+    /// Whether `y` is added to, rather than written.
+    pub adds: bool,
     /// The rows of `a` and `y`.
     pub rows: usize,
     /// The columns of `b` and `y`.
@@ -40,18 +44,35 @@ impl Product {
         // SAFETY: by the caller's promise.
         unsafe {
             match self.dtype {
-                DType::Float64 => self.summed::<f64>(operands, f64::mul_add),
-                DType::Float16 => self.summed::<half::f16>(operands, fused),
-                DType::BFloat16 => self.summed::<half::bf16>(operands, fused),
-                _ => self.summed::<f32>(operands, fused),
+                DType::Float64 => self.summed::<f64, f64>(operands, f64::mul_add),
+                DType::Float16 => self.halves::<half::f16>(operands),
+                DType::BFloat16 => self.halves::<half::bf16>(operands),
+                _ => self.summed::<f32, f32>(operands, fused),
             }
         }
     }
 
     /// # Safety
     /// As [`Product::computed`], for elements of this type.
-    unsafe fn summed<T: Element>(&self, operands: [u64; 3], add: impl Fn(f64, f64, f64) -> f64) {
-        let [a, b, y] = operands.map(|at| std::ptr::with_exposed_provenance_mut::<T>(at as usize));
+    unsafe fn halves<T: Element>(&self, operands: [u64; 3]) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match self.result {
+                DType::Float32 => self.summed::<T, f32>(operands, fused),
+                _ => self.summed::<T, T>(operands, fused),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Product::computed`], for elements of these types.
+    unsafe fn summed<T: Element, To: Element>(
+        &self,
+        [a, b, y]: [u64; 3],
+        add: impl Fn(f64, f64, f64) -> f64,
+    ) {
+        let [a, b] = [a, b].map(|at| std::ptr::with_exposed_provenance::<T>(at as usize));
+        let y = std::ptr::with_exposed_provenance_mut::<To>(y as usize);
         let place = |i: usize, batch: usize, row: usize, column: usize| {
             let [down, across] = self.operands[i].strides();
             (row * down + column * across) as isize + batch as isize * self.operands[i].step
@@ -67,7 +88,8 @@ impl Product {
                         let right = *b.offset(place(1, batch, k, column));
                         add(left.to_f64(), right.to_f64(), sum)
                     });
-                    *y.offset(place(2, batch, row, column)) = T::from_f64(sum);
+                    let to = y.offset(place(2, batch, row, column));
+                    *to = To::from_f64(if self.adds { (*to).to_f64() + sum } else { sum });
                 }
             }
         }

@@ -161,6 +161,7 @@ impl Products {
             layouts: [layout(0)?, layout(1)?, layout(2)?],
             tensors: product.operands.map(|operand| operand.tensor),
             dtype: product.dtype,
+            adds: product.adds,
             choices: [Choice::default(); 2],
         };
         let least = [ALIGNED, product.dtype.size() as u32];
@@ -187,7 +188,7 @@ impl Products {
         let (rows, columns) = product.extents(i);
         let (high, wide) = if is_turned { (columns, rows) } else { (rows, columns) };
         let (high, wide, leading) = (high as u64, wide as u64, leading as i64);
-        let dtype = match product.dtype {
+        let dtype = match if i == 2 { product.result } else { product.dtype } {
             DType::Float64 => 1,
             DType::Float16 => 2,
             DType::BFloat16 => 14,
@@ -213,6 +214,7 @@ struct Prepared {
     layouts: [Owned; 3],
     tensors: [usize; 3],
     dtype: DType,
+    adds: bool,
     /// For tensors whose addresses are well aligned, and for any.
     choices: [Choice; 2],
 }
@@ -251,7 +253,8 @@ impl Call for Prepared {
         let is_aligned = (a | b | y).is_multiple_of(u64::from(ALIGNED));
         let Choice { algorithm, scratch: bytes, .. } = &self.choices[usize::from(!is_aligned)];
         let [of_a, of_b, of_y] = self.layouts.each_ref().map(|layout| layout.handle);
-        let [one, none] = [1.0, 0.0].map(|factor| Factor::new(factor, self.dtype));
+        let [one, kept] =
+            [1.0, f64::from(u8::from(self.adds))].map(|factor| Factor::new(factor, self.dtype));
         let Products { handle, multiply, .. } = self.library;
         let scratch = if *bytes == 0 { 0 } else { scratch.next_multiple_of(SCRATCH_ALIGNMENT) };
         // SAFETY: the addresses are the caller's, and those of the numbers are read at once.
@@ -264,7 +267,7 @@ impl Call for Prepared {
                 of_a,
                 place(b),
                 of_b,
-                none.place(),
+                kept.place(),
                 place(y),
                 of_y,
                 place(y),

@@ -1,7 +1,7 @@
 //! A trial of a library: it is used only if it computes a small demand as it should.
 #![allow(unsafe_code)]
 
-use super::convolution::{Convolution, Pass};
+use super::convolution::{Convolution, Layout, Pass};
 use super::product::{Operand, Product};
 use super::{Demand, Driver, refusal};
 use crate::dtype::DType;
@@ -17,6 +17,8 @@ pub(super) fn product() -> Demand {
     let operand = |tensor, is_turned| Operand { tensor, is_turned, leading: N, step: 0 };
     Demand::Product(Product {
         dtype: DType::Float32,
+        result: DType::Float32,
+        adds: false,
         rows: N,
         columns: N,
         depth: N,
@@ -32,6 +34,7 @@ pub(super) fn convolution() -> Demand {
     Demand::Convolution(Convolution {
         pass: Pass::Forward,
         dtype: DType::Float16,
+        layout: Layout::ChannelsLast,
         extents: [image.clone(), vec![N, N, 1, 1], image],
         slides: [vec![1; 2], vec![0; 2], vec![1; 2]],
         groups: 1,

@@ -6,7 +6,7 @@ use super::source::{Source, THREADS};
 use super::types::{computed, stored};
 use super::window::{self, Window, images};
 use crate::device::cuda::Demand;
-use crate::device::cuda::convolution::{Convolution, Pass, channels_last};
+use crate::device::cuda::convolution::{Convolution, Layout, Pass};
 use crate::dtype::DType;
 use crate::ops::conv::{Conv, ConvGradInput, ConvGradWeight};
 use crate::ops::geometry::{Geometry, spatial};
@@ -89,13 +89,14 @@ struct Convolving<'a> {
 }
 
 impl Convolving<'_> {
-    /// The program by a library where there is one, on x, w, y and perhaps a bias: what is not
-    /// dense and channels-last is copied before or after.
+    /// The program by a library where there is one, on x, w, y and perhaps a bias: what has gaps or
+    /// another layout is copied before or after.
     fn by_library(self, mut program: Program, mut places: Vec<Place>) -> Program {
         let Some(convolution) = self.described(places.len() == 4) else { return program };
+        let layout = convolution.layout;
         let mut around = [Vec::new(), Vec::new()];
         for (t, meta) in self.metas.into_iter().enumerate() {
-            let dense = channels_innermost(meta);
+            let dense = dense(meta, layout);
             if dense.strides == meta.strides {
                 continue;
             }
@@ -111,6 +112,19 @@ impl Convolving<'_> {
         let demand = Demand::Convolution(convolution);
         program.steps[0].library = Some(Box::new(Library { demand, places, around }));
         program
+    }
+
+    /// Matrix units take halves whose channels are innermost; images of other numbers stay as they
+    /// are.
+    fn layout(&self) -> Layout {
+        let [x, _, y] = self.metas;
+        let is_half = matches!(x.dtype, DType::Float16 | DType::BFloat16);
+        let are = |layout| [x, y].iter().all(|meta| **meta == dense(meta, layout));
+        let are_last = are(Layout::ChannelsLast) && !are(Layout::ChannelsFirst);
+        match is_half || are_last {
+            true => Layout::ChannelsLast,
+            false => Layout::ChannelsFirst,
+        }
     }
 
     /// None where a library takes no such convolution.
@@ -130,6 +144,7 @@ impl Convolving<'_> {
         Some(Convolution {
             pass: self.pass,
             dtype,
+            layout: self.layout(),
             extents,
             slides: [spread(stride, 1), spread(before, 0), spread(dilation, 1)],
             groups: *groups,
@@ -138,11 +153,10 @@ impl Convolving<'_> {
     }
 }
 
-/// A dense tensor of the same extents whose channels are innermost. Axes of one place have the
-/// strides that they have.
-fn channels_innermost(meta: &Meta) -> Meta {
+/// A dense tensor of the same extents. Axes of one place have the strides that they have.
+fn dense(meta: &Meta, layout: Layout) -> Meta {
     let mut dense = meta.clone();
-    let steps = channels_last(&meta.shape);
+    let steps = layout.strides(&meta.shape);
     for d in (0..meta.shape.rank()).filter(|&d| meta.shape[d] != 1) {
         dense.strides[d] = steps[d] as isize;
     }

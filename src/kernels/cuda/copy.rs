@@ -4,11 +4,17 @@ use super::check::{Check, Found};
 use super::program::{Place, Program};
 use super::source::Source;
 use super::types::stored;
-use super::walk::Walk;
+use super::walk::{Turn, Walk};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::copy::{Arange, Concat, Fill};
 use crate::ops::{Family, Meta, Scalar};
+
+const TEMPLATES: &str = include_str!("c/copy.cu");
+/// The side of a tile (`c/copy.cu`).
+const SIDE: usize = 32;
+/// Matrices with fewer rows or columns are copied element by element.
+const NARROW: usize = 8;
 
 /// Copies elements into another layout or dtype.
 pub fn copied(name: &'static str, from: &Meta, to: &Meta) -> Program {
@@ -18,7 +24,13 @@ pub fn copied(name: &'static str, from: &Meta, to: &Meta) -> Program {
 /// The kernel that copies elements into another layout or dtype.
 pub fn copy(name: &'static str, from: &Meta, to: &Meta) -> Source {
     let mut source = Source::new(name, &[from.dtype], &[to.dtype]);
-    let places = source.each(&Walk::new(&to.shape, &[from, to]));
+    let walk = Walk::new(&to.shape, &[from, to]);
+    if let Some((turn, rest)) =
+        walk.turn().filter(|(turn, _)| turn.rows.min(turn.columns) >= NARROW)
+    {
+        return turned(source, &turn, &rest);
+    }
+    let places = source.each(&walk);
     let (input, output) = (format!("g.in0[{}]", places[0]), format!("g.out0[{}]", places[1]));
     match from.dtype == to.dtype {
         true => source.line(format!("    {output} = {input};")),
@@ -26,6 +38,16 @@ pub fn copy(name: &'static str, from: &Meta, to: &Meta) -> Source {
     }
     source.end();
     source
+}
+
+/// The kernel that copies a matrix whose rows are dense into one whose columns are.
+fn turned(source: Source, turn: &Turn, rest: &Walk) -> Source {
+    let mut source = source.with(TEMPLATES).waiting();
+    let (walk, count) = (source.walk(rest), source.size(rest.count));
+    let Turn { rows, columns, down, across } = *turn;
+    let of = source.record("Turn", [rows as i64, columns as i64, down as i64, across as i64]);
+    source.line(format!("turned(g.in0, g.out0, {walk}, {count}, {of});"));
+    source.blocks(rest.count * rows.div_ceil(SIDE) * columns.div_ceil(SIDE))
 }
 
 /// Copies elements into another dtype, which must represent all of them.

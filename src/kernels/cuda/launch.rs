@@ -1,6 +1,7 @@
 //! Compiled programs, which are put on a stream.
 #![allow(unsafe_code)]
 
+use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +10,7 @@ use smallvec::SmallVec;
 use super::check::{Check, NONE};
 use super::program::{Library, Place, Program, Step};
 use super::source::{PRELUDE, Source};
-use crate::device::cuda::{Call, Code, Driver, Function, Launch};
+use crate::device::cuda::{Call, Code, Demand, Driver, Function, Launch};
 use crate::error::{Error, Result};
 use crate::kernels::{Io, Kernel};
 
@@ -121,6 +122,9 @@ impl Called {
     }
 }
 
+/// What libraries answer to demands.
+type Calls = HashMap<Demand, Option<Arc<dyn Call>>>;
+
 /// A kernel, or what a library computes.
 enum Work {
     Kernel(Placed),
@@ -128,10 +132,13 @@ enum Work {
 }
 
 impl Work {
-    /// What a step is on this GPU.
-    fn new(driver: &dyn Driver, step: &Step) -> Result<Work> {
-        let library = step.library.as_ref();
-        match library.and_then(|library| driver.library(&library.demand)) {
+    /// What a step is on this GPU; `calls` are those that libraries have prepared.
+    fn new(driver: &dyn Driver, step: &Step, calls: &mut Calls) -> Result<Work> {
+        let mut prepared = |library: &Library| {
+            let call = calls.entry(library.demand.clone());
+            call.or_insert_with(|| driver.library(&library.demand)).clone()
+        };
+        match step.library.as_deref().and_then(&mut prepared) {
             Some(call) => Ok(Work::Called(Box::new(Called::new(driver, call, step)?))),
             None => Ok(Work::Kernel(Placed::new(driver, step)?)),
         }
@@ -163,6 +170,7 @@ fn addresses(io: &Io, places: &[Place]) -> SmallVec<[u64; 16]> {
 fn address(io: &Io, place: Place) -> u64 {
     let start = match place {
         Place::Input(i) => io.input::<u8>(i),
+        Place::Part(i, offset) => io.input::<u8>(i).wrapping_offset(offset),
         Place::Output(o, offset) => io.output::<u8>(o).wrapping_offset(offset).cast_const(),
         Place::Scratch(offset) => io.scratch::<u8>().wrapping_add(offset).cast_const(),
     };
@@ -189,7 +197,8 @@ impl Runner {
     /// # Errors
     /// Those of the driver.
     pub fn new(driver: &'static dyn Driver, program: Program) -> Result<Runner> {
-        let steps = program.steps.iter().map(|step| Work::new(driver, step));
+        let mut calls = Calls::new();
+        let steps = program.steps.iter().map(|step| Work::new(driver, step, &mut calls));
         let steps: Vec<Work> = steps.collect::<Result<_>>()?;
         let of_libraries = steps.iter().map(Work::scratch).max().unwrap_or(0);
         let checks = program.checks.into_iter().map(|check| Checking::new(driver, check));

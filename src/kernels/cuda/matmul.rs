@@ -1,11 +1,12 @@
 //! Products of matrices.
 
-use super::program::{Library, Program};
+use super::program::{Library, Place, Program, Step};
 use super::source::Source;
-use super::types::{computed, stored};
+use super::types::computed;
 use super::walk::Walk;
 use crate::device::cuda::Demand;
 use crate::device::cuda::product::{Operand, Product};
+use crate::dtype::DType;
 use crate::ops::Meta;
 use crate::shape::Shape;
 
@@ -13,31 +14,73 @@ const TEMPLATES: &str = include_str!("c/matmul.cu");
 /// The side of the part of a result that a block computes.
 const TILE: usize = 64;
 
+/// Matrices along the last two axes of a tensor, and where it is.
+#[derive(Clone)]
+pub struct Matrix {
+    pub meta: Meta,
+    pub place: Place,
+}
+
+impl Matrix {
+    /// As kernels take it.
+    pub fn dense(&self) -> (DType, Place) {
+        (self.meta.dtype, self.place)
+    }
+
+    /// Some of the columns.
+    pub fn columns(&self, first: usize, count: usize) -> Matrix {
+        let mut meta = self.meta.clone();
+        let last = meta.shape.rank() - 1;
+        let offset = first as isize * meta.strides[last] * meta.dtype.size() as isize;
+        meta.shape = meta.shape.with(last, count);
+        Matrix { meta, place: self.place.moved(offset) }
+    }
+
+    /// With rows for columns.
+    pub fn transposed(&self) -> Matrix {
+        let mut meta = self.meta.clone();
+        let last = meta.shape.rank() - 1;
+        let (rows, columns) = (meta.shape[last - 1], meta.shape[last]);
+        meta.shape = meta.shape.with(last, rows).with(last - 1, columns);
+        meta.strides.swap(last - 1, last);
+        Matrix { meta, place: self.place }
+    }
+
+    /// The products with others, written to a third tensor or added to it.
+    pub fn times(&self, other: &Matrix, to: &Matrix, adds: bool) -> Step {
+        step([&self.meta, &other.meta, &to.meta], [self.place, other.place, to.place], adds)
+    }
+}
+
 /// The program of a product.
-pub fn program([a, b, y]: [&Meta; 3]) -> Program {
+pub fn program(io: [&Meta; 3]) -> Program {
+    let places = [Place::Input(0), Place::Input(1), Place::Output(0, 0)];
+    Program { steps: vec![step(io, places, false)], ..Program::default() }
+}
+
+/// The product of tensors at these places, as a step; sums may be added to what is there.
+fn step([a, b, y]: [&Meta; 3], places: [Place; 3], adds: bool) -> Step {
     let [left, right, to] = [a, b, y].map(batch);
     let walk = Walk::new(&to.shape, &[&left, &right, &to]);
     let dtypes = [a.dtype, b.dtype];
     let mut source = Source::new("matmul", &dtypes, &[y.dtype]).with(TEMPLATES).waiting();
     let (batch, count) = (source.walk(&walk), source.size(walk.count));
     let [m, n, result] = [a, b, y].map(|meta| matrix(&mut source, meta));
-    let types = format!("{}, {}", computed(y.dtype), stored(y.dtype));
+    let wide = computed(y.dtype);
     source.line(format!(
-        "multiply<{types}>(g.in0, g.in1, g.out0, {batch}, {count}, {m}, {n}, {result});"
+        "multiply<{wide}, {adds}>(g.in0, g.in1, g.out0, {batch}, {count}, {m}, {n}, {result});"
     ));
     let tiles: usize = y.shape[y.shape.rank() - 2..].iter().map(|n| n.div_ceil(TILE)).product();
-    let mut program = Program::one(source.blocks(walk.count * tiles), 2, 1);
-    program.steps[0].library = product([a, b, y], &walk).map(|product| {
-        let places = program.steps[0].places.clone();
+    let library = product([a, b, y], &walk, adds).map(|product| {
         let demand = Demand::Product(product);
-        Box::new(Library { demand, places, around: Default::default() })
+        Box::new(Library { demand, places: places.to_vec(), around: Default::default() })
     });
-    program
+    Step { source: source.blocks(walk.count * tiles), places: places.to_vec(), library }
 }
 
 /// The product for a library, which takes floats in matrices whose rows or columns are dense, and
 /// one step from each matrix of a batch to the next.
-fn product([a, b, y]: [&Meta; 3], walk: &Walk) -> Option<Product> {
+fn product([a, b, y]: [&Meta; 3], walk: &Walk, adds: bool) -> Option<Product> {
     let steps = walk.steps()?;
     let is_some = [a, b, y].iter().all(|meta| meta.numel() > 0);
     if !a.dtype.is_float() || a.dtype.is_storage() || !is_some {
@@ -48,7 +91,9 @@ fn product([a, b, y]: [&Meta; 3], walk: &Walk) -> Option<Product> {
     let extent = |meta: &Meta, d: usize| meta.shape[meta.shape.rank() - d];
     let (rows, depth, columns) = (extent(a, 2), extent(a, 1), extent(b, 1));
     let of = |rows, columns, operands| Product {
-        dtype: y.dtype,
+        dtype: a.dtype,
+        result: y.dtype,
+        adds,
         rows,
         columns,
         depth,

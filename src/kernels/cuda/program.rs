@@ -12,10 +12,24 @@ use crate::ops::Meta;
 pub enum Place {
     /// An input.
     Input(usize),
+    /// An input, from an offset in bytes on.
+    Part(usize, isize),
     /// An output, from an offset in bytes on.
     Output(usize, isize),
     /// The scratch memory, from an offset in bytes on.
     Scratch(usize),
+}
+
+impl Place {
+    /// The place so many bytes further on.
+    pub fn moved(self, bytes: isize) -> Place {
+        match self {
+            Place::Input(i) => Place::Part(i, bytes),
+            Place::Part(i, offset) => Place::Part(i, offset + bytes),
+            Place::Output(o, offset) => Place::Output(o, offset + bytes),
+            Place::Scratch(offset) => Place::Scratch(offset.wrapping_add_signed(bytes)),
+        }
+    }
 }
 
 /// A kernel, and the tensors that it is given.

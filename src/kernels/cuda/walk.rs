@@ -13,6 +13,18 @@ struct Dim {
     strides: SmallVec<[isize; 8]>,
 }
 
+/// A matrix whose rows are dense in one tensor, and whose columns are in another.
+pub struct Turn {
+    /// The number of rows.
+    pub rows: usize,
+    /// The number of columns.
+    pub columns: usize,
+    /// The first tensor's step from row to row.
+    pub down: isize,
+    /// The second tensor's step from column to column.
+    pub across: isize,
+}
+
 /// The dimensions of a common walk, outermost first; extents of 1 are dropped, and neighbours that
 /// are one range in all tensors are merged.
 #[derive(Clone, Debug)]
@@ -66,6 +78,35 @@ impl Walk {
         self.dims = made;
     }
 
+    /// The extents and steps of two dimensions, along one of which the first tensor's neighbours
+    /// lie, and along the other those of the second; and a walk along the others. None where a
+    /// tensor has none, or they lie along one dimension.
+    pub fn turn(&self) -> Option<(Turn, Walk)> {
+        let along = |t: usize| self.dims.iter().position(|dim| dim.strides[t] == 1);
+        let (first, second) = (along(0)?, along(1)?);
+        if first == second {
+            return None;
+        }
+        let (columns, rows) = (&self.dims[first], &self.dims[second]);
+        let turn = Turn {
+            rows: rows.extent,
+            columns: columns.extent,
+            down: rows.strides[0],
+            across: columns.strides[1],
+        };
+        let mut rest = Walk { count: self.count / turn.rows / turn.columns, ..self.clone() };
+        let is_other = |d: usize| d != first && d != second;
+        rest.dims =
+            (0..self.rank()).filter(|&d| is_other(d)).map(|d| self.dims[d].clone()).collect();
+        rest.merge();
+        Some((turn, rest))
+    }
+
+    /// The extents of its dimensions, outermost first, and each tensor's steps along them.
+    pub fn dims(&self) -> impl Iterator<Item = (usize, &[isize])> {
+        self.dims.iter().map(|dim| (dim.extent, &*dim.strides))
+    }
+
     /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()
@@ -77,9 +118,11 @@ impl Walk {
         Some(&dim.strides)
     }
 
-    /// The type that counts its elements.
+    /// The type that counts its elements, and that steps are multiplied in.
     pub fn index(&self) -> &'static str {
-        if i32::try_from(self.count).is_ok() { "uint32" } else { "uint64" }
+        let is_short = |step: &isize| i32::try_from(*step).is_ok();
+        let are_short = self.dims.iter().all(|dim| dim.strides.iter().all(is_short));
+        if are_short && i32::try_from(self.count).is_ok() { "uint32" } else { "uint64" }
     }
 
     /// Whether the elements of every tensor lie one after the other.

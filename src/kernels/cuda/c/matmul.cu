@@ -28,8 +28,9 @@ void fetch(T (&tile)[DEPTH][TILE], const S *from, Matrix m, int64 row, int64 col
     }
 }
 
-template <class T, class S>
-void multiply_tile(const S *a, const S *b, S *y, Matrix m, Matrix n, Matrix to, int64 row, int64 column) {
+// T: the type of the sums.
+template <class T, bool ADDS, class S, class To>
+void multiply_tile(const S *a, const S *b, To *y, Matrix m, Matrix n, Matrix to, int64 row, int64 column) {
     __shared__ T left[DEPTH][TILE], right[DEPTH][TILE];
     unsigned r = threadIdx.x / (TILE / OWN) * OWN, c = threadIdx.x % (TILE / OWN) * OWN;
     T sums[OWN][OWN] = {};
@@ -50,18 +51,20 @@ void multiply_tile(const S *a, const S *b, S *y, Matrix m, Matrix n, Matrix to, 
         for (int j = 0; j < OWN; j++) {
             int64 down = row + r + i, across = column + c + j;
             if (down >= to.rows || across >= to.columns) continue;
-            store(y[down * to.down + across * to.across], sums[i][j]);
+            To &place = y[down * to.down + across * to.across];
+            if constexpr (ADDS) store(place, plus(T(load(place)), sums[i][j]));
+            else store(place, sums[i][j]);
         }
     }
 }
 
-template <class T, class S, class Batch>
-void multiply(const S *a, const S *b, S *y, const Batch &batch, int64 count, Matrix m, Matrix n, Matrix to) {
+template <class T, bool ADDS, class S, class To, class Batch>
+void multiply(const S *a, const S *b, To *y, const Batch &batch, int64 count, Matrix m, Matrix n, Matrix to) {
     int64 high = (to.rows + TILE - 1) / TILE, wide = (to.columns + TILE - 1) / TILE;
     for (int64 tile = blockIdx.x; tile < count * high * wide; tile += gridDim.x) {
         int64 at[3];
         batch.at(tile / (high * wide), at);
         int64 row = tile / wide % high * TILE, column = tile % wide * TILE;
-        multiply_tile<T>(a + at[0], b + at[1], y + at[2], m, n, to, row, column);
+        multiply_tile<T, ADDS>(a + at[0], b + at[1], y + at[2], m, n, to, row, column);
     }
 }

@@ -1,4 +1,5 @@
-// Dimensions that several tensors are walked along together, outermost first.
+// Dimensions that several tensors are walked along together, outermost first. Where elements are
+// counted in 32 bits, so are steps.
 template <class Index, int RANK, int TENSORS> struct Walk {
     int64 extents[RANK];
     int64 strides[TENSORS][RANK];
@@ -9,7 +10,10 @@ template <class Index, int RANK, int TENSORS> struct Walk {
         for (int d = RANK - 1; d >= 0; d--) {
             Index extent = (Index)extents[d], step = d ? i % extent : i;
             if (d) i /= extent;
-            for (int t = 0; t < TENSORS; t++) places[t] += (int64)step * strides[t][d];
+            for (int t = 0; t < TENSORS; t++) {
+                if constexpr (sizeof(Index) == 4) places[t] += (int64)(int32)step * (int32)strides[t][d];
+                else places[t] += (int64)step * strides[t][d];
+            }
         }
     }
 
