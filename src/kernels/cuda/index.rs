@@ -15,6 +15,8 @@ use crate::ops::tensor_scatter::TensorScatter;
 use crate::ops::{Family, Meta};
 
 const TEMPLATES: &str = include_str!("c/index.cu");
+/// Sums that are as many are left to a thread each, which goes through all indices.
+const MANY_LINES: usize = 1 << 15;
 
 /// A walk over some axes of a tensor, row-major.
 fn along(meta: &Meta, axes: Range<usize>) -> Walk {
@@ -75,12 +77,16 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta]) -> Result<Program> {
     let [outer, places, middle, inner] = walks.map(|walk| source.walk(&walk));
     let of = sizes(&mut source, dy, axes.clone());
     let size = source.size(op.size);
+    let lines = extent(dy, 0..axes.start) * extent(dy, axes.end..dy.shape.rank());
+    let (template, mut source) = match lines >= MANY_LINES {
+        true => ("gather_grad", source.blocks(lines.div_ceil(THREADS as usize))),
+        false => ("gather_grad_entries", source.waiting().blocks(indices.numel())),
+    };
     source.line(format!(
-        "gather_grad<{}>(g.in0, g.in1, g.out0, {outer}, {places}, {middle}, {inner}, {of}, {size});",
+        "{template}<{}>(g.in0, g.in1, g.out0, {outer}, {places}, {middle}, {inner}, {of}, {size});",
         computed(dy.dtype)
     ));
-    let lines = extent(dy, 0..axes.start) * extent(dy, axes.end..dy.shape.rank());
-    let program = rounded(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2]);
+    let program = summed(op.name(), source, io[2]);
     let entries = Entries { size: Some(op.size), wraps: true, want: "an integer as index" };
     Ok(program.checked(Check::entries(op.name(), 1, indices, entries), indices))
 }
@@ -91,17 +97,22 @@ fn sums(name: &'static str, inputs: &[DType], dtype: DType) -> Source {
     Source::new(name, inputs, &[wide]).with(TEMPLATES)
 }
 
-/// A program of a kernel that sums two inputs up; halves are rounded afterwards.
-fn rounded(name: &'static str, source: Source, to: &Meta) -> Program {
+/// A program of a kernel that adds to a result that is cleared before; halves are rounded afterwards.
+fn summed(name: &'static str, source: Source, to: &Meta) -> Program {
     let mut program = Program::default();
-    if !matches!(to.dtype, DType::Float16 | DType::BFloat16) {
-        return Program::one(source, 2, 1);
+    let is_half = matches!(to.dtype, DType::Float16 | DType::BFloat16);
+    let dtype = if is_half { DType::Float32 } else { to.dtype };
+    let wide = Meta::new(dtype, to.shape.clone());
+    let sums = if is_half { program.take(wide.bytes()) } else { Place::Output(0, 0) };
+    let mut clear = Source::new(name, &[], &[dtype]).with(TEMPLATES);
+    let count = clear.size(to.numel());
+    clear.line(format!("cleared(g.out0, {count});"));
+    let clear = clear.blocks(to.numel().div_ceil(THREADS as usize));
+    program = program.then(clear, &[sums]).then(source, &[Place::Input(0), Place::Input(1), sums]);
+    match is_half {
+        true => program.then(super::copy::copy(name, &wide, to), &[sums, Place::Output(0, 0)]),
+        false => program,
     }
-    let wide = Meta::new(DType::Float32, to.shape.clone());
-    let sums = program.take(wide.bytes());
-    let copy = super::copy::copy(name, &wide, to);
-    let inputs = [Place::Input(0), Place::Input(1), sums];
-    program.then(source, &inputs).then(copy, &[sums, Place::Output(0, 0)])
 }
 
 /// The program of (x, places) -> y.
@@ -139,7 +150,7 @@ pub fn gather_elements_grad(op: &GatherElementsGrad, io: &[&Meta]) -> Result<Pro
         computed(dy.dtype)
     ));
     let lines = extent(dy, 0..axis) * extent(dy, axis + 1..dy.shape.rank());
-    let program = rounded(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2]);
+    let program = summed(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2]);
     Ok(program.checked(within(op.name(), places, op.size), places))
 }
 

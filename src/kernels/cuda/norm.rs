@@ -14,6 +14,9 @@ use crate::ops::{Family, Meta};
 use crate::shape::Shape;
 
 const TEMPLATES: &str = include_str!("c/norm.cu");
+/// The elements of a channel that a block sums up, at least; and the most chunks of a channel.
+const CHUNK: usize = 8192;
+const MOST_CHUNKS: usize = 256;
 
 /// A tensor with one element per channel, named `name`, as the kernels take it.
 fn channel(source: &mut Source, name: &str, step: isize, dtype: DType) -> String {
@@ -27,32 +30,80 @@ fn others(x: &Meta) -> Vec<usize> {
     (0..x.shape.rank()).filter(|&d| d != 1).collect()
 }
 
-/// A tensor with one element per channel, repeated to the shape of x.
-fn spread(meta: &Meta, x: &Meta) -> Meta {
-    let on_axis = |one: isize| move |d: usize| if d == 1 { one } else { 0 };
+/// The numbers of the channels, as if they were the elements of a tensor of the shape of x.
+fn numbers(x: &Meta) -> Meta {
+    let strides = (0..x.shape.rank()).map(|d| isize::from(d == 1)).collect();
     let shape: Shape = (0..x.shape.rank()).map(|d| if d == 1 { x.shape[1] } else { 1 }).collect();
-    let strides = (0..x.shape.rank()).map(on_axis(meta.strides[0])).collect();
-    Meta { dtype: meta.dtype, shape, strides }
+    Meta { dtype: DType::Int64, shape, strides }
 }
 
-/// The kernel that finds the statistics of x: given scale and bias, it writes mean, variance, factor
-/// and term, with these steps.
-fn statistics(name: &'static str, eps: f64, io: [&Meta; 3], steps: [isize; 4]) -> Source {
-    let (x, p) = (io[0], parameter(io[0].dtype));
-    let mut source = Source::new(name, &[x.dtype, p, p], &[p; 4]).with(TEMPLATES).waiting();
-    let walk = Walk::along(&others(x), &[x]);
-    let rest = source.walk(&walk);
-    let (count, channels) = (source.size(walk.count), source.size(x.shape[1]));
-    let (step, eps) = (source.integer(x.strides[1] as i64), source.number(eps));
-    let given = [1, 2].map(|i| channel(&mut source, &format!("in{i}"), io[i].strides[0], x.dtype));
-    let made = [0, 1, 2, 3].map(|o| channel(&mut source, &format!("out{o}"), steps[o], x.dtype));
-    source.line(format!(
-        "batch_statistics<{}>(g.in0, {}, {}, {rest}, {count}, {channels}, {step}, {eps});",
+/// How the elements of each channel are cut into chunks that blocks sum up.
+struct Chunks {
+    channels: usize,
+    count: usize,
+    length: usize,
+    number: usize,
+}
+
+impl Chunks {
+    fn of(x: &Meta) -> Chunks {
+        let (channels, count) = (x.shape[1], x.numel().checked_div(x.shape[1]).unwrap_or(0));
+        let number = count.div_ceil(CHUNK).clamp(1, MOST_CHUNKS);
+        Chunks { channels, count, length: count.div_ceil(number).max(1), number }
+    }
+
+    fn argument(&self, source: &mut Source) -> String {
+        let Chunks { channels, count, length, number } = *self;
+        source.record("Chunks", [channels, count, length, number].map(|size| size as i64))
+    }
+
+    /// A block for each chunk.
+    fn each(&self, source: Source) -> Source {
+        source.waiting().blocks(self.channels * self.number)
+    }
+
+    /// A block for each channel, with a thread for each of its chunks.
+    fn joined(&self, mut source: Source) -> Source {
+        source.threads = (self.number as u32).next_multiple_of(32).min(THREADS);
+        source.waiting().blocks(self.channels)
+    }
+
+    /// Room for `doubles` of each chunk.
+    fn room(&self, program: &mut Program, doubles: usize) -> Place {
+        program.take(self.channels * self.number * doubles * size_of::<f64>())
+    }
+}
+
+/// Adds the kernels that find the statistics of x: given scale and bias, they write mean, variance,
+/// factor and term, with these steps, to `places`, which those of x, scale and bias precede.
+fn statistics(
+    mut program: Program,
+    name: &'static str,
+    eps: f64,
+    io: [&Meta; 3],
+    steps: [isize; 4],
+    places: [Place; 7],
+) -> Program {
+    let (x, p, chunks) = (io[0], parameter(io[0].dtype), Chunks::of(io[0]));
+    let room = chunks.room(&mut program, 3);
+    let mut parts = Source::new(name, &[x.dtype], &[DType::Float64]).with(TEMPLATES);
+    let rest = parts.walk(&Walk::along(&others(x), &[x]));
+    let (of, step) = (chunks.argument(&mut parts), parts.integer(x.strides[1] as i64));
+    parts.line(format!("chunk_moments(g.in0, (Moments *)g.out0, {rest}, {of}, {step});"));
+    let mut whole = Source::new(name, &[DType::Float64, p, p], &[p; 4]).with(TEMPLATES);
+    let given = [1, 2].map(|i| channel(&mut whole, &format!("in{i}"), io[i].strides[0], x.dtype));
+    let made = [0, 1, 2, 3].map(|o| channel(&mut whole, &format!("out{o}"), steps[o], x.dtype));
+    let (of, eps) = (chunks.argument(&mut whole), whole.number(eps));
+    whole.line(format!(
+        "batch_statistics<{}>((const Moments *)g.in0, {}, {}, {of}, {eps});",
         computed(p),
         given.join(", "),
         made.join(", ")
     ));
-    source.blocks(x.shape[1])
+    let [of_x, rest @ ..] = places;
+    program
+        .then(chunks.each(parts), &[of_x, room])
+        .then(chunks.joined(whole), &[&[room], &rest[..]].concat())
 }
 
 /// The kernel of `(x - mean) * factor + term`, perhaps with another tensor added, perhaps rectified.
@@ -61,25 +112,24 @@ fn applied(op: &Normalize, name: &'static str, io: &[&Meta]) -> Source {
     let wide = computed(parameter(x.dtype));
     let dtypes: Vec<DType> = io[..io.len() - 1].iter().map(|meta| meta.dtype).collect();
     let mut source = Source::new(name, &dtypes, &[y.dtype]).with(TEMPLATES);
-    let channels: Vec<Meta> = io[1..4].iter().map(|meta| spread(meta, x)).collect();
+    let of_channels =
+        [1, 2, 3].map(|i| channel(&mut source, &format!("in{i}"), io[i].strides[0], x.dtype));
+    let numbers = numbers(x);
     let walked: Vec<&Meta> =
-        [x].into_iter().chain(&channels).chain(io[4..].iter().copied()).collect();
+        [x, &numbers, y].into_iter().chain(io[4..io.len() - 1].iter().copied()).collect();
     let at = source.each(&Walk::new(&x.shape, &walked));
-    let load = |i: usize| format!("load(g.in{i}[{}])", at[i]);
+    let [mean, factor, term] = of_channels.map(|channel| format!("({wide}){channel}[{}]", at[1]));
     source.line(format!(
-        "    {wide} value = normalized<{wide}>({}, {}, {}, {});",
-        load(0),
-        load(1),
-        load(2),
-        load(3)
+        "    {wide} value = normalized<{wide}>(load(g.in0[{}]), {mean}, {factor}, {term});",
+        at[0]
     ));
     if op.adds {
-        source.line(format!("    value = value + {};", load(4)));
+        source.line(format!("    value = value + load(g.in4[{}]);", at[3]));
     }
     if op.relu {
         source.line(format!("    value = larger(value, {wide}(0));"));
     }
-    source.line(format!("    store(g.out0[{}], value);", at[io.len() - 1]));
+    source.line(format!("    store(g.out0[{}], value);", at[2]));
     source.end();
     source
 }
@@ -97,20 +147,22 @@ pub fn batch_norm(op: &BatchNorm, io: &[&Meta]) -> Program {
     let mut program = Program::default();
     let [factor, term] = [0, 1].map(|_| program.take(made.bytes()));
     let steps = [io[4].strides[0], io[5].strides[0], 1, 1];
-    let found = statistics(op.name(), op.eps.0, [x, io[1], io[2]], steps);
     let apply = applied(&PLAIN, op.name(), &[x, io[4], &made, &made, io[3]]);
     let [mean, var] = [1, 2].map(|o| Place::Output(o, 0));
-    let [x, scale, bias] = [0, 1, 2].map(Place::Input);
-    program
-        .then(found, &[x, scale, bias, mean, var, factor, term])
-        .then(apply, &[x, mean, factor, term, Place::Output(0, 0)])
+    let [of_x, scale, bias] = [0, 1, 2].map(Place::Input);
+    let places = [of_x, scale, bias, mean, var, factor, term];
+    statistics(program, op.name(), op.eps.0, [x, io[1], io[2]], steps, places)
+        .then(apply, &[of_x, mean, factor, term, Place::Output(0, 0)])
 }
 
 /// The program of (x, scale, bias) -> (mean, var, factor, term).
 pub fn batch_norm_statistics(op: &BatchNormStatistics, io: &[&Meta]) -> Program {
     let steps = [3, 4, 5, 6].map(|o| io[o].strides[0]);
-    let found = statistics(op.name(), op.norm.eps.0, [io[0], io[1], io[2]], steps);
-    Program::one(found, 3, 4)
+    let [x, scale, bias] = [0, 1, 2].map(Place::Input);
+    let [mean, var, factor, term] = [0, 1, 2, 3].map(|o| Place::Output(o, 0));
+    let places = [x, scale, bias, mean, var, factor, term];
+    let (name, eps) = (op.name(), op.norm.eps.0);
+    statistics(Program::default(), name, eps, [io[0], io[1], io[2]], steps, places)
 }
 
 /// The program of (x, mean, factor, term, perhaps another tensor) -> y.
@@ -162,38 +214,94 @@ struct Gradient {
 impl Gradient {
     /// The program of (dy, x, scale, mean, var, perhaps factor, term) -> (dx, dscale, dbias).
     fn program(&self, io: &[&Meta]) -> Program {
-        let inputs = if self.is_rectified { 7 } else { 5 };
-        let (x, p) = (io[1], parameter(io[1].dtype));
-        let dtypes: Vec<DType> = io[..inputs].iter().map(|meta| meta.dtype).collect();
-        let source = Source::new(self.name, &dtypes, &[x.dtype, p, p]);
-        let mut source = source.with(TEMPLATES).waiting();
-        let each = [io[0], x, io[inputs]];
-        let walk = Walk::along(&others(x), &each);
-        let rest = source.walk(&walk);
-        let sizes = [walk.count, x.shape[1]].map(|size| source.size(size));
-        let steps = each.map(|meta| source.integer(meta.strides[1] as i64));
-        let eps = source.number(self.eps);
-        let mut given = |i: usize| {
-            let name = if i < inputs { format!("in{i}") } else { format!("out{}", i - inputs) };
-            channel(&mut source, &name, io[i].strides[0], x.dtype)
+        let (inputs, x) = (if self.is_rectified { 7 } else { 5 }, io[1]);
+        let (mut program, chunks) = (Program::default(), Chunks::of(x));
+        let room = chunks.room(&mut program, 2);
+        let lines = program.take(3 * row(x).bytes());
+        let [dy, of_x, scale, mean, var] = [0, 1, 2, 3, 4].map(Place::Input);
+        let [dx, dscale, dbias] = [0, 1, 2].map(|o| Place::Output(o, 0));
+        let passing = (5..inputs).map(Place::Input);
+        let among = |first: &[Place], to: Place| -> Vec<Place> {
+            first.iter().copied().chain(passing.clone()).chain([to]).collect()
         };
-        let [scale, mean, var] = [2, 3, 4].map(&mut given);
-        let made = [inputs + 1, inputs + 2].map(&mut given).join(", ");
-        let kind = computed(p);
-        let passes = match self.is_rectified {
-            true => {
-                let terms = [5, 6].map(&mut given).join(", ");
-                format!("Rectified<{kind}>{{{mean}, {terms}}}")
-            }
-            false => format!("All<{kind}>{{}}"),
-        };
-        let (sizes, steps) = (sizes.join(", "), steps.join(", "));
+        program
+            .then(chunks.each(self.sums(io, &chunks)), &among(&[dy, of_x, mean], room))
+            .then(
+                chunks.joined(self.lines(io, inputs, &chunks)),
+                &[scale, var, room, dscale, dbias, lines],
+            )
+            .then(self.applied(io, io[inputs]), &among(&[dy, of_x, mean, lines], dx))
+    }
+
+    /// The kernel of (dy, x, mean, perhaps factor, term) -> sums of chunks.
+    fn sums(&self, io: &[&Meta], chunks: &Chunks) -> Source {
+        let (dy, x, p) = (io[0], io[1], parameter(io[1].dtype));
+        let mut source = self.begun(&[dy.dtype, x.dtype, p], DType::Float64);
+        let rest = source.walk(&Walk::along(&others(x), &[dy, x]));
+        let of = chunks.argument(&mut source);
+        let steps = [dy, x].map(|meta| source.integer(meta.strides[1] as i64)).join(", ");
+        let mean = channel(&mut source, "in2", io[3].strides[0], x.dtype);
+        let passes = self.passes(&mut source, io, &mean, 3);
         source.line(format!(
-            "batch_gradient<{kind}, {}>(g.in0, g.in1, {scale}, {mean}, {var}, g.out0, {made}, \
-             {rest}, {sizes}, {steps}, {eps}, {passes});",
+            "chunk_gradient<{}>(g.in0, g.in1, {mean}, (Sums *)g.out0, {rest}, {of}, {steps}, \
+             {passes});",
+            computed(p)
+        ));
+        source
+    }
+
+    /// The kernel of (scale, var, sums) -> (dscale, dbias, lines).
+    fn lines(&self, io: &[&Meta], inputs: usize, chunks: &Chunks) -> Source {
+        let (dtype, p) = (io[1].dtype, parameter(io[1].dtype));
+        let mut source = Source::new(self.name, &[p, p, DType::Float64], &[p; 3]).with(TEMPLATES);
+        let all = [("in0", 2), ("in1", 4), ("out0", inputs + 1), ("out1", inputs + 2)];
+        let [scale, var, dscale, dbias] =
+            all.map(|(name, i)| channel(&mut source, name, io[i].strides[0], dtype));
+        let (of, eps, kind) = (chunks.argument(&mut source), source.number(self.eps), computed(p));
+        source.line(format!(
+            "batch_gradient<{kind}, {}>({scale}, {var}, (const Sums *)g.in2, {dscale}, {dbias}, \
+             (Line<{kind}> *)g.out2, {of}, {eps});",
             self.is_fixed
         ));
-        Program::one(source.blocks(x.shape[1]), inputs, 3)
+        source
+    }
+
+    /// The kernel of (dy, x, mean, lines, perhaps factor, term) -> dx.
+    fn applied(&self, io: &[&Meta], dx: &Meta) -> Source {
+        let (dy, x, p) = (io[0], io[1], parameter(io[1].dtype));
+        let mut source = self.begun(&[dy.dtype, x.dtype, p, p], dx.dtype);
+        let mean = channel(&mut source, "in2", io[3].strides[0], x.dtype);
+        let (passes, kind) = (self.passes(&mut source, io, &mean, 4), computed(p));
+        let at = source.each(&Walk::new(&x.shape, &[dy, x, &numbers(x), dx]));
+        let c = &at[2];
+        source.line(format!("    {kind} x = load(g.in1[{}]);", at[1]));
+        source.line(format!("    {kind} dy = {passes}(load(g.in0[{}]), x, {c});", at[0]));
+        source.line(format!(
+            "    store(g.out0[{}], on_line<{kind}>(dy, x, {mean}[{c}], ((const Line<{kind}> \
+             *)g.in3)[{c}]));",
+            at[3]
+        ));
+        source.end();
+        source
+    }
+
+    /// A kernel with factor and term behind these inputs, if there are any.
+    fn begun(&self, inputs: &[DType], output: DType) -> Source {
+        let p = inputs[2];
+        let passing: &[DType] = if self.is_rectified { &[p, p] } else { &[] };
+        Source::new(self.name, &[inputs, passing].concat(), &[output]).with(TEMPLATES)
+    }
+
+    /// What of dy passes; factor and term are inputs from `first` on.
+    fn passes(&self, source: &mut Source, io: &[&Meta], mean: &str, first: usize) -> String {
+        let dtype = io[1].dtype;
+        let kind = computed(parameter(dtype));
+        if !self.is_rectified {
+            return format!("All<{kind}>{{}}");
+        }
+        let terms = [0, 1]
+            .map(|i| channel(source, &format!("in{}", first + i), io[5 + i].strides[0], dtype));
+        format!("Rectified<{kind}>{{{mean}, {}}}", terms.join(", "))
     }
 }
 

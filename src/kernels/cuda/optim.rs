@@ -18,6 +18,10 @@ pub fn program(op: &Update, io: &[&Meta]) -> Program {
     let dtypes = |metas: &[&Meta]| metas.iter().map(|meta| meta.dtype).collect::<Vec<_>>();
     let mut source = Source::new(op.name(), &dtypes(inputs), &dtypes(outputs)).with(TEMPLATES);
     declare_numbers(&mut source, &kinds);
+    if matches!(op.rule, Rule::Adam { .. }) {
+        source = source.waiting();
+        source.line("const Corrections by = corrections(n0, n1, n2, step);");
+    }
     // The gradient, then what is updated.
     let walked: Vec<&Meta> = std::iter::once(io[1]).chain(outputs.iter().copied()).collect();
     let places = source.each(&Walk::new(&io[0].shape, &walked));
@@ -69,7 +73,7 @@ fn step(op: &Update, wide: &str) -> String {
         Rule::Sgd { nesterov, .. } => format!("sgd(p, {grad}, m, {lr}, n1, n2, {nesterov});"),
         Rule::Adam { decoupled } => {
             let decay = if decoupled { "decay" } else { "0.0" };
-            format!("adam(p, {grad}, m, v, n0, n1, n2, n3, step, {decay});")
+            format!("adam(p, {grad}, m, v, n0, n1, n2, n3, by, {decay});")
         }
     }
 }

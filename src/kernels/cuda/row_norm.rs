@@ -10,6 +10,8 @@ use crate::ops::rms_norm::{RmsNorm, RmsNormGrad};
 use crate::ops::{Family, Meta};
 
 const TEMPLATES: &str = include_str!("c/row_norm.cu");
+/// The rows that a block sums up.
+const CHUNK: usize = 256;
 
 /// A kernel for the rows of a matrix `x`.
 fn begun(name: &'static str, x: &Meta, inputs: &[DType], outputs: &[DType]) -> Source {
@@ -80,15 +82,26 @@ fn backward(name: &'static str, is_centred: bool, io: &[&Meta]) -> Program {
     };
 
     let vectors = io.len() - inputs - 1;
-    let mut columns = Source::new(name, &dtypes, &vec![x.dtype; vectors]).with(TEMPLATES);
-    let (of, extents) = (given(&mut columns), sizes(&mut columns, x));
-    let each = [io[0], x].map(|meta| matrix(&mut columns, meta)).join(", ");
+    let mut program = Program::default();
+    let chunks = x.shape[0].div_ceil(CHUNK);
+    let sums = program.take(2 * chunks * x.shape[1] * size_of::<f64>());
+    let mut parts = Source::new(name, &dtypes, &[DType::Float64]).with(TEMPLATES).waiting();
+    let (of, extents) = (given(&mut parts), sizes(&mut parts, x));
+    let each = [io[0], x].map(|meta| matrix(&mut parts, meta)).join(", ");
+    let chunk = parts.size(CHUNK);
+    parts.line(format!(
+        "chunk_columns_grad<{kind}>(g.in0, g.in1, {of}, (Sums *)g.out0, {extents}, {each}, {chunk});"
+    ));
+    let parts = parts.blocks(chunks * x.shape[1].div_ceil(32));
+
+    let mut columns = Source::new(name, &[DType::Float64], &vec![x.dtype; vectors]).with(TEMPLATES);
+    let extents = [x.shape[1], chunks].map(|size| columns.size(size)).join(", ");
     let made = [io[inputs + 1], io[io.len() - 1]];
     let steps = made.map(|meta| step(&mut columns, Some(meta))).join(", ");
     let bias = if vectors == 2 { "g.out1" } else { "0" };
     columns.line(format!(
-        "normalize_columns_grad<{kind}>(g.in0, g.in1, {of}, g.out0, ({element} *){bias}, \
-         {extents}, {each}, {steps});"
+        "normalize_columns_grad<{kind}>((const Sums *)g.in0, g.out0, ({element} *){bias}, {extents}, \
+         {steps});"
     ));
     let columns = columns.blocks(x.shape[1].div_ceil(THREADS as usize));
 
@@ -101,11 +114,11 @@ fn backward(name: &'static str, is_centred: bool, io: &[&Meta]) -> Program {
          {each}, {scale});"
     ));
     let from: Vec<Place> = (0..inputs).map(Place::Input).collect();
-    let with = |outputs: std::ops::Range<usize>| {
-        let to = outputs.map(|o| Place::Output(o, 0));
-        from.iter().copied().chain(to).collect::<Vec<_>>()
-    };
-    Program::default().then(columns, &with(1..vectors + 1)).then(down, &with(0..1))
+    let to_sums: Vec<Place> = from.iter().copied().chain([sums]).collect();
+    let to_vectors: Vec<Place> =
+        [sums].into_iter().chain((1..=vectors).map(|o| Place::Output(o, 0))).collect();
+    let to_x: Vec<Place> = from.iter().copied().chain([Place::Output(0, 0)]).collect();
+    program.then(parts, &to_sums).then(columns, &to_vectors).then(down, &to_x)
 }
 
 /// The program of a layer normalisation.

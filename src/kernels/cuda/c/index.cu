@@ -20,6 +20,11 @@ void gather(const S *x, const L *indices, S *y, const Outer &outer, const Along 
     }
 }
 
+template <class T> void cleared(T *to, int64 count) {
+    int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i < count; i += (int64)gridDim.x * blockDim.x) to[i] = 0;
+}
+
 // sums[o, indices[j], k] += dy[o, j, k]: one thread adds up all of its o and k, in order of j.
 template <class T, class S, class L, class Outer, class Along, class Middle, class Inner>
 void gather_grad(const S *dy, const L *indices, T *sums, const Outer &outer, const Along &along,
@@ -29,10 +34,43 @@ void gather_grad(const S *dy, const L *indices, T *sums, const Outer &outer, con
     for (int64 i = first; i < of.before * of.behind; i += threads) {
         int64 k = i % of.behind, o = i / of.behind;
         const S *from = dy + outer.at(o) + inner.at(k);
-        for (int64 e = 0; e < size; e++) sums[(o * size + e) * of.behind + k] = 0;
         for (int64 j = 0; j < of.along; j++) {
             int64 entry = entry_of(indices[along.at(j)], size);
             sums[(o * size + entry) * of.behind + k] += load(from[middle.at(j)]);
+        }
+    }
+}
+
+// The same: one block adds up all that an index occurs for, in order of j, if it occurs first there.
+template <class T, class S, class L, class Outer, class Along, class Middle, class Inner>
+void gather_grad_entries(const S *dy, const L *indices, T *sums, const Outer &outer,
+    const Along &along, const Middle &middle, const Inner &inner, Sizes of, int64 size) {
+    __shared__ bool occurs[1024];
+    auto add = [&](int64 entry, int64 j) {
+        for (int64 i = threadIdx.x; i < of.before * of.behind; i += blockDim.x) {
+            int64 k = i % of.behind, o = i / of.behind;
+            T d = load(dy[outer.at(o) + middle.at(j) + inner.at(k)]);
+            sums[(o * size + entry) * of.behind + k] += d;
+        }
+    };
+    for (int64 j = blockIdx.x; j < of.along; j += gridDim.x) {
+        int64 entry = entry_of(indices[along.at(j)], size);
+        int earlier = 0, later = 0;
+        for (int64 i = threadIdx.x; i < of.along; i += blockDim.x) {
+            if (i == j || entry_of(indices[along.at(i)], size) != entry) continue;
+            (i < j ? earlier : later) = 1;
+        }
+        if (combined(earlier, greater<int>)) continue;
+        add(entry, j);
+        if (!combined(later, greater<int>)) continue;
+        for (int64 first = j + 1; first < of.along; first += blockDim.x) {
+            int64 i = first + threadIdx.x;
+            occurs[threadIdx.x] = i < of.along && entry_of(indices[along.at(i)], size) == entry;
+            __syncthreads();
+            for (unsigned t = 0; t < blockDim.x; t++) {
+                if (occurs[t]) add(entry, first + t);
+            }
+            __syncthreads();
         }
     }
 }
@@ -56,7 +94,6 @@ void gather_elements_grad(const S *dy, const int64 *places, T *sums, const All &
     int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     for (int64 i = first; i < of.before * of.behind; i += threads) {
         int64 k = i % of.behind, o = i / of.behind;
-        for (int64 e = 0; e < size; e++) sums[(o * size + e) * of.behind + k] = 0;
         for (int64 j = 0; j < of.along; j++) {
             int64 at[2];
             all.at((o * of.along + j) * of.behind + k, at);

@@ -28,13 +28,21 @@ void sgd(T &p, T g, T &buffer, T lr, double momentum, double dampening, bool nes
     buffer = flushed(T(momentum) * buffer + T(1 - dampening) * g);
     p = p - lr * (nesterov ? g + T(momentum) * buffer : buffer);
 }
+// What Adam's moments are multiplied by in step `t`, counted from 1: powers take longer than the rest
+// of an update, so that one thread of a block takes them.
+struct Corrections { double rate, root; };
+inline Corrections corrections(double lr, double beta1, double beta2, int32 step) {
+    __shared__ Corrections found;
+    double t = (double)step + 1;
+    if (threadIdx.x == 0) found = {lr / (1 - pow(beta1, t)), 1 / sqrt(1 - pow(beta2, t))};
+    __syncthreads();
+    return found;
+}
 // `decay`, if it is decoupled, shrinks the parameter first.
 template <class T> void adam(T &p, T g, T &m, T &v, double lr, double beta1, double beta2, double eps,
-    int32 step, double decay) {
-    double t = (double)step + 1;
-    T rate = T(lr / (1 - pow(beta1, t))), root = T(1 / sqrt(1 - pow(beta2, t)));
+    Corrections by, double decay) {
     m = flushed(T(beta1) * m + T(1 - beta1) * g);
     v = second_moment(T(beta2) * v + T(1 - beta2) * (g * g), eps);
     T start = decay == 0 ? p : p * T(1 - lr * decay);
-    p = start - rate * m / (sqrt(v) * root + T(eps));
+    p = start - T(by.rate) * m / (sqrt(v) * T(by.root) + T(eps));
 }

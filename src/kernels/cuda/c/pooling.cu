@@ -5,19 +5,16 @@ template <class T, class S, class I>
 void max_pool(const S *in, S *out, I *index, Images x, Images y, Images taps, Window window) {
     int64 count = y.count(), i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i < count; i += (int64)gridDim.x * blockDim.x) {
-        int64 place[5], at[5];
+        int64 place[5], best = -1;
         y.at(i, place);
-        at[0] = place[0], at[1] = place[1];
-        int64 best = -1;
         T most = 0;
         S element = S();
-        for (int64 k = 0; k < window.taps(); k++) {
-            if (!window.seen(place, k, x, at)) continue;
+        window.each_seen(place, x, [&](int64 k, int64 (&at)[5]) {
             S found = in[x.offset(at)];
             T value = load(found);
             bool wins = best < 0 || value > most || (value != value && most == most);
             if (wins) best = k, most = value, element = found;
-        }
+        });
         out[y.offset(place)] = element;
         index[taps.offset(place)] = (I)best;
     }
@@ -28,15 +25,12 @@ void max_pool_grad(const S *grad, const I *index, S *out, Images dy, Images taps
     Window window) {
     int64 count = dx.count(), i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i < count; i += (int64)gridDim.x * blockDim.x) {
-        int64 at[5], place[5];
+        int64 at[5];
         dx.at(i, at);
-        place[0] = at[0], place[1] = at[1];
         T sum = 0;
-        // The last tap is that of the first window.
-        for (int64 k = window.taps(); k-- > 0;) {
-            if (!window.seeing(at, k, dy, place)) continue;
+        window.each_seeing(at, dy, [&](int64 k, int64 (&place)[5]) {
             if ((int64)index[taps.offset(place)] == k) sum += T(load(grad[dy.offset(place)]));
-        }
+        });
         store(out[dx.offset(at)], sum);
     }
 }
@@ -53,13 +47,12 @@ template <class T, class S>
 void avg_pool(const S *in, S *out, Images x, Images y, Window window, Mean mean) {
     int64 count = y.count(), i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i < count; i += (int64)gridDim.x * blockDim.x) {
-        int64 place[5], at[5];
+        int64 place[5];
         y.at(i, place);
-        at[0] = place[0], at[1] = place[1];
         T sum = 0;
-        for (int64 k = 0; k < window.taps(); k++) {
-            if (window.seen(place, k, x, at)) sum += T(load(in[x.offset(at)]));
-        }
+        window.each_seen(place, x, [&](int64, int64 (&at)[5]) {
+            sum += T(load(in[x.offset(at)]));
+        });
         store(out[y.offset(place)], sum / T(mean.of(place, x, window)));
     }
 }
@@ -68,14 +61,12 @@ template <class T, class S>
 void avg_pool_grad(const S *grad, S *out, Images dy, Images dx, Window window, Mean mean) {
     int64 count = dx.count(), i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i < count; i += (int64)gridDim.x * blockDim.x) {
-        int64 at[5], place[5];
+        int64 at[5];
         dx.at(i, at);
-        place[0] = at[0], place[1] = at[1];
         T sum = 0;
-        for (int64 k = window.taps(); k-- > 0;) {
-            if (!window.seeing(at, k, dy, place)) continue;
+        window.each_seeing(at, dy, [&](int64, int64 (&place)[5]) {
             sum += T(load(grad[dy.offset(place)])) / T(mean.of(place, dx, window));
-        }
+        });
         store(out[dx.offset(at)], sum);
     }
 }

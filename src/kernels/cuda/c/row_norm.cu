@@ -1,5 +1,5 @@
 // Layer and root mean square normalisation of the rows of a matrix, one block a row; gradients of
-// scale and bias one thread a column. P is the type of statistics, in which elements are computed.
+// scale and bias from sums of chunks of rows. P is the type of statistics, in which elements are computed.
 
 struct Matrix { int64 down, across; };
 
@@ -62,19 +62,48 @@ void normalize_rows_grad(const S *grad, const S *in, const S *scale, Rows<const 
     }
 }
 
+// The sums of some rows' dy along columns, and of its products with the normalised rows: a block takes
+// 32 columns, whose rows its lines of threads take in turn.
+struct Sums { double dy, product; };
+
 template <class P, class S>
-void normalize_columns_grad(const S *grad, const S *in, Rows<const P> rows, S *dscale, S *dbias,
-    int64 count, int64 length, Matrix dy, Matrix x, int64 scale_step, int64 bias_step) {
-    int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    for (; i < length; i += (int64)gridDim.x * blockDim.x) {
-        double sum = 0, product = 0;
-        for (int64 row = 0; row < count; row++) {
+void chunk_columns_grad(const S *grad, const S *in, Rows<const P> rows, Sums *to, int64 count,
+    int64 length, Matrix dy, Matrix x, int64 chunk) {
+    __shared__ Sums values[1024];
+    int64 wide = (length + 31) / 32, chunks = (count + chunk - 1) / chunk;
+    int64 lines = blockDim.x / 32, line = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int64 task = blockIdx.x; task < wide * chunks; task += gridDim.x) {
+        int64 i = task % wide * 32 + lane, first = task / wide * chunk;
+        int64 last = first + chunk < count ? first + chunk : count;
+        Sums own = {0, 0};
+        for (int64 row = first + line; i < length && row < last; row += lines) {
             P d = load(grad[row * dy.down + i * dy.across]);
             P unit = (P(load(in[row * x.down + i * x.across])) - rows.middle(row)) * rows.scale(row);
-            sum += d;
-            product += (double)d * unit;
+            own.dy += d;
+            own.product += (double)d * unit;
         }
-        store(dscale[i * scale_step], P(product));
-        if (dbias) store(dbias[i * bias_step], P(sum));
+        values[threadIdx.x] = own;
+        __syncthreads();
+        for (int64 other = 1; line == 0 && other < lines; other++) {
+            own.dy += values[other * 32 + lane].dy;
+            own.product += values[other * 32 + lane].product;
+        }
+        if (line == 0 && i < length) to[task / wide * length + i] = own;
+        __syncthreads();
+    }
+}
+
+template <class P, class S>
+void normalize_columns_grad(const Sums *sums, S *dscale, S *dbias, int64 length, int64 chunks,
+    int64 scale_step, int64 bias_step) {
+    int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i < length; i += (int64)gridDim.x * blockDim.x) {
+        Sums all = {0, 0};
+        for (int64 c = 0; c < chunks; c++) {
+            all.dy += sums[c * length + i].dy;
+            all.product += sums[c * length + i].product;
+        }
+        store(dscale[i * scale_step], P(all.product));
+        if (dbias) store(dbias[i * bias_step], P(all.dy));
     }
 }

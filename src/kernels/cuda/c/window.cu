@@ -10,9 +10,15 @@ struct Images {
     }
     // Where element i, row-major, is.
     void at(int64 i, int64 (&place)[5]) const {
+        // Quotients of 32 bits take a fraction of the time.
+        if ((uint64)i >> 32 == 0) split((uint32)i, place);
+        else split(i, place);
+    }
+    template <class I> void split(I i, int64 (&place)[5]) const {
         for (int d = 4; d >= 0; d--) {
-            place[d] = i % extents[d];
-            i /= extents[d];
+            I extent = (I)extents[d], rest = i / extent;
+            place[d] = i - rest * extent;
+            i = rest;
         }
     }
     int64 offset(const int64 (&place)[5]) const {
@@ -25,7 +31,6 @@ struct Images {
 struct Window {
     int64 kernel[3], stride[3], before[3], after[3], dilation[3];
 
-    int64 taps() const { return kernel[0] * kernel[1] * kernel[2]; }
     // The steps of tap k along each axis.
     void tap(int64 k, int64 (&steps)[3]) const {
         for (int d = 2; d >= 0; d--) {
@@ -33,27 +38,49 @@ struct Window {
             k /= kernel[d];
         }
     }
-    // The place in the image under tap k of the window at `place`; whether it is within the image.
-    bool seen(const int64 (&place)[5], int64 k, const Images &image, int64 (&at)[5]) const {
-        int64 steps[3];
-        tap(k, steps);
+    // The place in the image under a tap of the window at `place`; whether it is within the image.
+    bool sees(const int64 (&place)[5], const int64 (&tap)[3], const Images &image, int64 (&at)[5]) const {
         bool inside = true;
-        for (int d = 0; d < 3; d++) {
-            at[d + 2] = place[d + 2] * stride[d] + steps[d] * dilation[d] - before[d];
-            inside = inside && at[d + 2] >= 0 && at[d + 2] < image.extents[d + 2];
-        }
+        for (int d = 0; d < 3; d++) inside = moved(place, d, tap[d], image, at) && inside;
         return inside;
     }
-    // The window whose tap k is at this place of the image; whether there is one.
-    bool seeing(const int64 (&at)[5], int64 k, const Images &windows, int64 (&place)[5]) const {
-        int64 steps[3];
-        tap(k, steps);
-        for (int d = 0; d < 3; d++) {
-            int64 from = at[d + 2] + before[d] - steps[d] * dilation[d];
-            if (from < 0 || from % stride[d] || from / stride[d] >= windows.extents[d + 2]) return false;
-            place[d + 2] = from / stride[d];
+    bool moved(const int64 (&place)[5], int d, int64 k, const Images &image, int64 (&at)[5]) const {
+        at[d + 2] = place[d + 2] * stride[d] + k * dilation[d] - before[d];
+        return at[d + 2] >= 0 && at[d + 2] < image.extents[d + 2];
+    }
+    // Calls f(k, at) for each tap of the window at `place` that is within the image, in order.
+    template <class F> void each_seen(const int64 (&place)[5], const Images &image, F f) const {
+        int64 at[5] = {place[0], place[1]};
+        for (int64 a = 0; a < kernel[0]; a++) {
+            if (!moved(place, 0, a, image, at)) continue;
+            for (int64 b = 0; b < kernel[1]; b++) {
+                if (!moved(place, 1, b, image, at)) continue;
+                for (int64 c = 0; c < kernel[2]; c++) {
+                    if (moved(place, 2, c, image, at)) f((a * kernel[1] + b) * kernel[2] + c, at);
+                }
+            }
         }
-        return true;
+    }
+    // Calls f(k, place) for each window of which a tap is at this place of the image: the first
+    // windows, which have the last taps there, come first.
+    template <class F> void each_seeing(const int64 (&at)[5], const Images &windows, F f) const {
+        int64 place[5] = {at[0], at[1]};
+        auto moved = [&](int d, int64 k) {
+            // Extents are less than 2^31.
+            int32 from = (int32)(at[d + 2] + before[d] - k * dilation[d]), step = (int32)stride[d];
+            int32 window = step == 1 ? from : from / step;
+            place[d + 2] = window;
+            return from >= 0 && window * step == from && window < windows.extents[d + 2];
+        };
+        for (int64 a = kernel[0]; a-- > 0;) {
+            if (!moved(0, a)) continue;
+            for (int64 b = kernel[1]; b-- > 0;) {
+                if (!moved(1, b)) continue;
+                for (int64 c = kernel[2]; c-- > 0;) {
+                    if (moved(2, c)) f((a * kernel[1] + b) * kernel[2] + c, place);
+                }
+            }
+        }
     }
     // The number of taps of a window that are within the image, or its padding, too.
     int64 within(const int64 (&place)[5], const Images &image, bool padded) const {
