@@ -1,138 +1,142 @@
-//! Scaled dot-product attention and its gradient.
+//! Scaled dot-product attention and its gradient: products of matrices, and kernels between them.
+//! The scores of some heads, or of some rows of one, are in memory at a time.
+
+mod parts;
 
 use super::check::{Check, Found};
-use super::program::{Place, Program};
+use super::copy::copy;
+use super::program::{Place, Program, Step};
 use super::source::{Source, THREADS};
-use super::types::{computed, stored};
-use super::walk::Walk;
+use super::types::stored;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::attention::{Attention, AttentionGrad, Extra, Rule, Sizes, wide};
 use crate::ops::{Family, Meta};
-use crate::shape::Shape;
+use parts::Axes::{self, Keys, Queries, Rows};
+use parts::{Part, Parts, Tensor};
 
 const RANDOM: &str = include_str!("c/random.cu");
 const TEMPLATES: &str = include_str!("c/attention.cu");
 
-/// The step of a tensor along an axis counted from the end of a shape that it broadcasts to.
-fn step(meta: &Meta, from_end: usize) -> isize {
-    let own = meta.shape.rank().checked_sub(from_end);
-    own.filter(|&d| meta.shape[d] != 1).map_or(0, |d| meta.strides[d])
-}
-
-/// A tensor's leading axes, repeated to the shape of the batch; behind them are `rest` others.
-fn leading(meta: &Meta, batch: &Shape, rest: usize) -> Meta {
-    let strides = (0..batch.rank()).map(|d| step(meta, batch.rank() + rest - d)).collect();
-    Meta { dtype: meta.dtype, shape: batch.clone(), strides }
-}
-
-/// The steps from head to head, from row to row and along a row; `trailing` axes are there.
-fn side(source: &mut Source, meta: Option<&Meta>, trailing: usize) -> String {
-    let behind = 3 - trailing;
-    let of = |axis: usize| match (meta, axis > behind) {
-        (Some(meta), true) => step(meta, axis - behind) as i64,
-        _ => 0,
-    };
-    source.record("Side", [of(3), of(2), of(1)])
-}
-
-/// One operation's inputs on their way into the arguments.
+/// An attention or its gradient, on the way into a program.
 struct Setup<'a> {
     name: &'static str,
     rule: &'a Rule,
-    sizes: Sizes,
-    /// The optional inputs, with their numbers.
+    keys: usize,
+    /// The type of elements, and that of scores.
+    dtypes: [DType; 2],
+    /// The optional inputs.
     extra: Extra<(usize, &'a Meta)>,
-    q: &'a Meta,
+    parts: Parts,
+    /// The numbers of mask, lengths and start among the tensors of the parts.
+    limiting: [Option<usize>; 3],
+    /// The first block of random numbers.
+    offset: u64,
 }
 
-/// What all kernels of an operation are given at the end.
+/// What calls of both kernels have in common.
 struct Common {
-    mask: String,
-    limits: String,
-    drops: String,
-    scale: String,
+    /// The part, as an argument.
+    part: String,
+    /// Mask, limits, what is dropped, scale.
+    rule: String,
+    /// Where the optional inputs are.
+    places: Vec<Place>,
 }
 
 impl<'a> Setup<'a> {
+    /// `tensors` are those of matrices and rows; optional inputs follow the `first` ones. Parts may
+    /// add to the tensor `summed`.
     fn new(
-        name: &'static str,
-        rule: &'a Rule,
-        qkv: [&'a Meta; 3],
-        first: usize,
-        inputs: &[&'a Meta],
-    ) -> Result<Setup<'a>> {
-        let numbered = inputs.iter().copied().enumerate().skip(first);
-        let sizes = Sizes::new(name, qkv)?;
-        Ok(Setup { name, rule, sizes, extra: rule.extra(numbered), q: qkv[0] })
-    }
-
-    fn source(&self, inputs: &[&Meta], outputs: &[DType]) -> Source {
-        let dtypes: Vec<DType> = inputs.iter().map(|meta| meta.dtype).collect();
-        let mut source = Source::new(self.name, &dtypes, outputs);
-        source.threads = THREADS / 2;
-        source.with(RANDOM).with(TEMPLATES).waiting()
-    }
-
-    /// The batch: tensors with `axes` behind it, then the optional inputs, then others.
-    fn batch(
-        &self,
-        source: &mut Source,
-        first: &[(&Meta, usize)],
-        rest: &[(&Meta, usize)],
-    ) -> String {
-        let Extra { mask, lengths, start, .. } = &self.extra;
-        let nothing =
-            Meta { dtype: DType::Bool, shape: [].into(), strides: [].into_iter().collect() };
-        let or_nothing = |one: &Option<(usize, &'a Meta)>| {
-            one.map_or_else(|| nothing.clone(), |(_, meta)| meta.clone())
+        (name, rule): (&'static str, &'a Rule),
+        sizes: Sizes,
+        mut tensors: Vec<Tensor>,
+        (inputs, first): (&[&'a Meta], usize),
+        summed: Option<usize>,
+    ) -> Setup<'a> {
+        let dtype = tensors[0].meta.dtype;
+        let extra = rule.extra(inputs.iter().copied().enumerate().skip(first));
+        let mut take = |one: Option<(usize, &Meta)>, axes: Axes| {
+            let (input, meta) = one?;
+            tensors.push(Tensor { meta: meta.clone(), place: Place::Input(input), axes });
+            Some(tensors.len() - 1)
         };
-        let mut all: Vec<Meta> =
-            first.iter().map(|(meta, behind)| leading(meta, &self.sizes.batch, *behind)).collect();
-        all.push(leading(&or_nothing(mask), &self.sizes.batch, 3));
-        all.extend([lengths, start].map(|one| leading(&or_nothing(one), &self.sizes.batch, 0)));
-        all.extend(rest.iter().map(|(meta, behind)| leading(meta, &self.sizes.batch, *behind)));
-        let axes: Vec<usize> = (0..self.sizes.batch.rank()).collect();
-        let name = source.walk(&Walk::along(&axes, &all.iter().collect::<Vec<_>>()));
-        let count = source.size(self.sizes.batch.numel());
-        format!("{name}, {count}, {}", self.extents(source))
+        let limiting = [
+            take(extra.mask, Axes::Queries),
+            take(extra.lengths, Axes::Batch),
+            take(extra.start, Axes::Batch),
+        ];
+        let (keys, skips) = (sizes.lengths[1], rule.causal && !rule.start);
+        let parts = Parts::new(tensors, sizes, summed, skips);
+        Setup { name, rule, keys, dtypes: [dtype, wide(dtype)], extra, parts, limiting, offset: 0 }
     }
 
-    fn extents(&self, source: &mut Source) -> String {
-        let Sizes { heads, lengths, widths, .. } = &self.sizes;
-        let all = [heads, lengths, widths].into_iter().flatten();
-        source.record("Extents", all.map(|&extent| extent as i64))
-    }
-
-    fn common(&self, source: &mut Source, offset: u64) -> Common {
+    /// A kernel of one block for each row of a part, with the optional inputs behind `inputs`.
+    fn rows(&self, part: &Part, inputs: &[DType], outputs: &[DType]) -> (Source, Common) {
         let Extra { mask, lengths, start, state } = &self.extra;
-        let masked = |(input, meta): (usize, &Meta)| {
-            let [row, element] = [2, 1].map(|axis| source.integer(step(meta, axis) as i64));
-            format!("Mask<{}>{{g.in{input}, {row}, {element}}}", stored(meta.dtype))
+        let given = [mask, lengths, start, state].into_iter().flatten().map(|(_, meta)| meta.dtype);
+        let dtypes: Vec<DType> = inputs.iter().copied().chain(given).collect();
+        let mut source =
+            Source::new(self.name, &dtypes, outputs).with(RANDOM).with(TEMPLATES).waiting();
+        source.threads = (part.keys as u32).next_multiple_of(32).clamp(32, THREADS / 2);
+        let mut next = inputs.len();
+        let mut name = |is_given: bool| {
+            next += usize::from(is_given);
+            is_given.then(|| format!("g.in{}", next - 1))
         };
-        let mask = mask.map_or_else(|| "NoMask{}".into(), masked);
-        let named = |one: &Option<(usize, &Meta)>| {
-            one.map_or_else(|| "nullptr".to_string(), |(input, _)| format!("g.in{input}"))
-        };
-        let causal = i32::from(self.rule.causal);
-        let limits = format!("Limits{{{}, {}, {causal}}}", named(lengths), named(start));
+        let [mask, lengths, start, state] =
+            [mask, lengths, start, state].map(|one| name(one.is_some()));
+        let all = source.record("Part", self.parts.words(part));
+        let mask = mask.map_or_else(|| "NoMask{}".into(), |name| self.mask(&mut source, &name));
+        let limits = self.limits(&mut source, [lengths, start]);
+        let drops = state.map_or_else(|| "Keeps{}".into(), |name| self.drops(&mut source, &name));
+        let scale = source.number(self.rule.scale.0);
+        let limiting = self.limiting.into_iter().flatten().map(|t| self.parts.place(t, part));
+        let state = self.extra.state.map(|(input, _)| Place::Input(input));
+        let rule = format!("{mask}, {limits}, {drops}, {scale}");
+        let common = Common { part: all, rule, places: limiting.chain(state).collect() };
+        (source.blocks(part.count * part.rows.len()), common)
+    }
+
+    fn mask(&self, source: &mut Source, name: &str) -> String {
+        let t = self.limiting[0].expect("a mask");
+        let steps = self.parts.steps(t).map(|step| source.integer(step as i64)).join(", ");
+        format!("Mask<{}>{{{name}, {steps}}}", stored(self.parts.tensors[t].meta.dtype))
+    }
+
+    fn limits(&self, source: &mut Source, names: [Option<String>; 2]) -> String {
+        let steps = [1, 2].map(|i| self.limiting[i].map_or(0, |t| self.parts.steps(t)[0]));
+        let steps = steps.map(|step| source.integer(step as i64)).join(", ");
+        let names = names.map(|name| name.unwrap_or_else(|| "nullptr".into())).join(", ");
+        format!("Limits{{{names}, {steps}, {}}}", i32::from(self.rule.causal))
+    }
+
+    fn drops(&self, source: &mut Source, name: &str) -> String {
         let rest = 1.0 - self.rule.dropout.0;
-        let drops = match state {
-            Some((input, _)) => {
-                let bound = source.integer((rest * 2f64.powi(32)).round() as i64);
-                let (offset, kept) = (source.integer(offset as i64), source.number(1.0 / rest));
-                let keys = source.size(self.sizes.lengths[1]);
-                let numbers = format!("(uint64){offset}, (uint64){bound}, {kept}, {keys}");
-                format!("Drops{{g.in{input}, {numbers}}}")
-            }
-            None => "Keeps{}".into(),
+        let bound = source.integer((rest * 2f64.powi(32)).round() as i64);
+        let (offset, kept) = (source.integer(self.offset as i64), source.number(1.0 / rest));
+        let numbers = format!("(uint64){offset}, (uint64){bound}, {kept}");
+        format!("Drops{{{name}, {numbers}, {}}}", source.size(self.keys))
+    }
+
+    /// Tensors' steps as arguments.
+    fn sides(&self, source: &mut Source, tensors: &[usize]) -> String {
+        let side = |&t: &usize| {
+            let steps = self.parts.steps(t).map(|step| step as i64);
+            source.record("Side", steps)
         };
-        Common { mask, limits, drops, scale: source.number(self.rule.scale.0) }
+        tensors.iter().map(side).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Scratch memory for the scores of the largest part, or for what takes their place.
+    fn room(&self, program: &mut Program, parts: &[Part], dtype: DType) -> Place {
+        let most = parts.iter().map(Part::numel).max().unwrap_or(0);
+        program.take(most * dtype.size())
     }
 
     /// Numbers of keys, and positions, are in range.
     fn checked(&self, program: Program) -> Program {
-        let (name, keys) = (self.name, self.sizes.lengths[1]);
+        let (name, keys) = (self.name, self.keys);
         let lengths = move |found: Found| {
             Error::value(name, found.integer, format!("a number of keys from 0 to {keys}"))
         };
@@ -146,11 +150,14 @@ impl<'a> Setup<'a> {
             program.checked(Check::new(input, meta, |_| "x < 0".into(), start), meta)
         })
     }
+}
 
-    /// The number of blocks with one task each, of a head's rows.
-    fn tasks(&self, heads: usize, rows: usize) -> usize {
-        self.sizes.batch.numel() * heads * rows
-    }
+fn kernel(source: Source, places: Vec<Place>) -> Step {
+    Step { source, places, library: None }
+}
+
+fn tensors(of: &[(&Meta, Place, Axes)]) -> Vec<Tensor> {
+    of.iter().map(|&(meta, place, axes)| Tensor { meta: meta.clone(), place, axes }).collect()
 }
 
 /// The program of (q, k, v, ...) -> (y, lse, perhaps the generator's state).
@@ -158,31 +165,87 @@ impl<'a> Setup<'a> {
 /// # Errors
 /// Those of shapes that do not fit.
 pub fn attention(op: &Attention, io: &[&Meta]) -> Result<Program> {
-    let outputs = if op.rule.drops() { 3 } else { 2 };
-    let (inputs, made) = io.split_at(io.len() - outputs);
-    let [q, k, v, y, lse] = [inputs[0], inputs[1], inputs[2], made[0], made[1]];
-    let setup = Setup::new(op.name(), &op.rule, [q, k, v], 3, inputs)?;
-    let outputs: Vec<DType> = made.iter().map(|meta| meta.dtype).collect();
-    let mut source = setup.source(inputs, &outputs);
-    let batch = setup.batch(&mut source, &[(q, 3), (k, 3), (v, 3), (y, 3), (lse, 2)], &[]);
-    let mask = setup.extra.mask.map(|(_, meta)| meta);
-    let sides = [(Some(q), 3), (Some(k), 3), (Some(v), 3), (Some(y), 3), (Some(lse), 2), (mask, 3)]
-        .map(|(meta, trailing)| side(&mut source, meta, trailing))
-        .join(", ");
-    let Common { mask, limits, drops, scale } = setup.common(&mut source, op.offset);
-    source.line(format!(
-        "attention<{}>(g.in0, g.in1, g.in2, g.out0, g.out1, {batch}, {sides}, {mask}, {limits}, \
-         {drops}, {scale});",
-        computed(wide(q.dtype))
-    ));
-    if let Some((state, _)) = setup.extra.state {
-        let offset = source.integer(op.offset as i64);
-        source.line(format!("keep_state(g.in{state}, g.out2, {offset});"));
+    let (inputs, made) = io.split_at(io.len() - if op.rule.drops() { 3 } else { 2 });
+    let sizes = Sizes::new(op.name(), [inputs[0], inputs[1], inputs[2]])?;
+    let all = tensors(&[
+        (inputs[0], Place::Input(0), Queries),
+        (inputs[1], Place::Input(1), Keys),
+        (inputs[2], Place::Input(2), Keys),
+        (made[0], Place::Output(0, 0), Queries),
+        (made[1], Place::Output(1, 0), Rows),
+    ]);
+    let setup = Setup::new((op.name(), &op.rule), sizes, all, (inputs, 3), None);
+    let setup = Setup { offset: op.offset, ..setup };
+    let (parts, [dtype, sums]) = (setup.parts.all(), setup.dtypes);
+    let mut program = Program::default();
+    let scores = setup.room(&mut program, &parts, sums);
+    let weights = if dtype == sums { scores } else { setup.room(&mut program, &parts, dtype) };
+    for part in &parts {
+        let [q, k, v, y] = [0, 1, 2, 3].map(|t| setup.parts.matrix(t, part));
+        program.steps.extend([
+            q.times(&k.transposed(), &part.scores(sums, scores), false),
+            setup.weights(part, made[1].dtype, [scores, weights]),
+            part.scores(dtype, weights).times(&v, &y, false),
+        ]);
     }
-    let tasks = setup.tasks(setup.sizes.heads[0], setup.sizes.lengths[0]);
-    let program = Program::one(source.blocks(tasks), inputs.len(), made.len());
+    if let Some((state, _)) = setup.extra.state {
+        let places = vec![Place::Input(state), Place::Output(2, 0)];
+        program.steps.push(kernel(keep_state(op.name(), op.offset), places));
+    }
     Ok(setup.checked(program))
 }
+
+/// The kernel that keeps the state that weights were drawn from.
+fn keep_state(name: &'static str, offset: u64) -> Source {
+    let source = Source::new(name, &[DType::Int64], &[DType::Int64]);
+    let mut source = source.with(RANDOM).with(TEMPLATES);
+    let offset = source.integer(offset as i64);
+    source.line(format!("keep_state(g.in0, g.out0, {offset});"));
+    source
+}
+
+impl Setup<'_> {
+    /// The kernel of (scores, ...) -> (weights, lse).
+    fn weights(&self, part: &Part, lse: DType, [scores, weights]: [Place; 2]) -> Step {
+        let [dtype, sums] = self.dtypes;
+        let (mut source, common) = self.rows(part, &[sums], &[dtype, lse]);
+        let sides = self.sides(&mut source, &[4]);
+        let Common { part: of, rule, places } = common;
+        source.line(format!("attention_weights(g.in0, g.out0, g.out1, {of}, {sides}, {rule});"));
+        let to = [weights, self.parts.place(4, part)];
+        kernel(source, [&[scores], &places[..], &to].concat())
+    }
+
+    /// The kernel of (scores, ups, dy, y, lse, ...) -> (weights, slopes, perhaps dscores).
+    fn slopes(&self, part: &Part, between: [Place; 4], dscores: Option<DType>) -> Step {
+        let [dtype, sums] = self.dtypes;
+        let [scores, ups, weights, steep] = between;
+        let lse = self.parts.tensors[LSE].meta.dtype;
+        let outputs: Vec<DType> = [dtype, dtype].into_iter().chain(dscores).collect();
+        let (mut source, common) = self.rows(part, &[sums, sums, dtype, dtype, lse], &outputs);
+        let Common { part: of, rule, places } = common;
+        let sides = self.sides(&mut source, &[DY, Y, LSE]);
+        let values = self.parts.tensors[Y].meta.shape.iter().last().copied().unwrap_or(0);
+        let [values, keys] = [values, self.keys].map(|size| source.size(size));
+        let whole =
+            dscores.map_or_else(|| format!("({} *)nullptr", stored(lse)), |_| "g.out2".into());
+        source.line(format!(
+            "attention_slopes(g.in0, g.in1, g.in2, g.in3, g.in4, g.out0, g.out1, {whole}, {of}, \
+             {sides}, {values}, {keys}, {rule});"
+        ));
+        let [dy, y, lse] = [DY, Y, LSE].map(|t| self.parts.place(t, part));
+        let to = dscores.map(|_| Place::Output(3, 0));
+        let first = [scores, ups, dy, y, lse].into_iter().chain(places);
+        kernel(source, first.chain([weights, steep]).chain(to).collect())
+    }
+}
+
+/// The tensors of a gradient.
+const DY: usize = 0;
+const Y: usize = 4;
+const LSE: usize = 5;
+const DK: usize = 7;
+const MATRICES: [usize; 7] = [DY, 1, 2, 3, 6, DK, 8];
 
 /// The program of (dy, q, k, v, y, lse, ...) -> (dq, dk, dv, perhaps dscores).
 ///
@@ -190,45 +253,47 @@ pub fn attention(op: &Attention, io: &[&Meta]) -> Result<Program> {
 /// Those of shapes that do not fit.
 pub fn attention_grad(op: &AttentionGrad, io: &[&Meta]) -> Result<Program> {
     let (inputs, made) = io.split_at(io.len() - if op.scores { 4 } else { 3 });
-    let [dy, q, k, v, y, lse] = [0, 1, 2, 3, 4, 5].map(|i| inputs[i]);
-    let setup = Setup::new(op.name(), &op.rule, [q, k, v], 6, inputs)?;
-    let dtype = setup.q.dtype;
-    let begun = |outputs: &[DType]| {
-        let mut source = setup.source(inputs, outputs);
-        let first = [(q, 3), (k, 3), (v, 3), (dy, 3), (lse, 2)];
-        let rest = [(y, 3), (made[0], 3), (made[1], 3), (made[2], 3)];
-        let batch = setup.batch(&mut source, &first, &rest);
-        let mask = setup.extra.mask.map(|(_, meta)| meta);
-        let [dq, dk, dv] = [0, 1, 2].map(|o| made[o]);
-        let sides = [dy, q, k, v, y].map(|meta| side(&mut source, Some(meta), 3)).join(", ");
-        let between = [side(&mut source, Some(lse), 2), side(&mut source, mask, 3)].join(", ");
-        let results = [dq, dk, dv].map(|meta| side(&mut source, Some(meta), 3)).join(", ");
-        let Common { mask, limits, drops, scale } = setup.common(&mut source, 0);
-        let rest = format!(
-            "{batch}, Sides{{{sides}, {between}, {results}}}, {mask}, {limits}, {drops}, {scale}"
-        );
-        (source, rest)
+    let sizes = Sizes::new(op.name(), [inputs[1], inputs[2], inputs[3]])?;
+    let axes = [Queries, Queries, Keys, Keys, Queries, Rows];
+    let begun = |[dk, dv]: [(&Meta, Place); 2]| {
+        let given = (0..6).map(|i| (inputs[i], Place::Input(i), axes[i]));
+        let dq = (made[0], Place::Output(0, 0), Queries);
+        let all = given.chain([dq, (dk.0, dk.1, Keys), (dv.0, dv.1, Keys)]).collect::<Vec<_>>();
+        let of = (op.name(), &op.rule);
+        Setup::new(of, sizes.clone(), tensors(&all), (inputs, 6), Some(DK))
     };
-    let given = "g.in0, g.in1, g.in2, g.in3, g.in4, g.in5";
-    let wide = computed(wide(dtype));
-    let places = |outputs: &[usize]| -> Vec<Place> {
-        let to = outputs.iter().map(|&o| Place::Output(o, 0));
-        (0..inputs.len()).map(Place::Input).chain(to).collect()
+    let mut setup = begun([1, 2].map(|o| (made[o], Place::Output(o, 0))));
+    let (parts, [dtype, sums]) = (setup.parts.all(), setup.dtypes);
+    let mut program = Program::default();
+    let mut late = Vec::new();
+    if dtype != sums && parts.iter().any(|part| !part.is_first) {
+        // Sums of several parts are rounded once, at the end.
+        let wide = [1, 2].map(|o| Meta::new(sums, made[o].shape.clone()));
+        let rooms = wide.each_ref().map(|meta| program.take(meta.bytes()));
+        setup = begun([(&wide[0], rooms[0]), (&wide[1], rooms[1])]);
+        late.extend([1, 2].map(|o| {
+            let source = copy(op.name(), &wide[o - 1], made[o]);
+            kernel(source, vec![rooms[o - 1], Place::Output(o, 0)])
+        }));
+    }
+    let [scores, ups] = [0; 2].map(|_| setup.room(&mut program, &parts, sums));
+    let [weights, steep] = match dtype == sums {
+        true => [scores, ups],
+        false => [0; 2].map(|_| setup.room(&mut program, &parts, dtype)),
     };
-    let with_scores: &[usize] = if op.scores { &[0, 3] } else { &[0] };
-    let dtypes: Vec<DType> = with_scores.iter().map(|&o| made[o].dtype).collect();
-    let (mut queries, rest) = begun(&dtypes);
-    let scores = match op.scores {
-        true => "g.out1".to_string(),
-        false => format!("({} *)nullptr", stored(lse.dtype)),
-    };
-    queries.line(format!("attention_grad_queries<{wide}>({given}, g.out0, {scores}, {rest});"));
-    let [heads, shared] = setup.sizes.heads;
-    let [rows, columns] = setup.sizes.lengths;
-    let queries = queries.blocks(setup.tasks(heads, rows));
-    let (mut keys, rest) = begun(&[dtype, dtype]);
-    keys.line(format!("attention_grad_keys<{wide}>({given}, g.out0, g.out1, {rest});"));
-    let keys = keys.blocks(setup.tasks(shared, columns));
-    let program = Program::default().then(queries, &places(with_scores));
-    Ok(setup.checked(program.then(keys, &places(&[1, 2]))))
+    for part in &parts {
+        let [dy, q, k, v, dq, dk, dv] = MATRICES.map(|t| setup.parts.matrix(t, part));
+        let (weighed, slopes) = (part.scores(dtype, weights), part.scores(dtype, steep));
+        let dscores = op.scores.then(|| made[3].dtype);
+        program.steps.extend([
+            q.times(&k.transposed(), &part.scores(sums, scores), false),
+            dy.times(&v.transposed(), &part.scores(sums, ups), false),
+            setup.slopes(part, [scores, ups, weights, steep], dscores),
+            slopes.times(&k, &dq, false),
+            slopes.transposed().times(&q, &dk, !part.is_first),
+            weighed.transposed().times(&dy, &dv, !part.is_first),
+        ]);
+    }
+    program.steps.extend(late);
+    Ok(setup.checked(program))
 }
