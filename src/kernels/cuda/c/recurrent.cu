@@ -1,8 +1,10 @@
-// Recurrent layers, one block a row: it takes the row's steps in turn. Tensors are row-major.
+// Recurrent layers: the steps of all rows in turn, with products of matrices between them; one thread a
+// row and unit. Tensors are row-major. T is the type that is computed in, N that of what is
+// multiplied.
 
 enum { TANH, RELU, LSTM, GRU, LINEAR_GRU };
 
-struct Extents { int64 steps, rows, units, state; };
+struct Extents { int64 steps, rows, units, state, reverse; };
 
 template <int CELL> constexpr int64 GATES = CELL == LSTM ? 4 : CELL >= GRU ? 3 : 1;
 
@@ -11,222 +13,223 @@ template <class T> T sigmoid_of(T x) {
     T e = exp(x < 0 ? x : -x);
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
+template <class T> T slope_of(T gate) { return gate * (1 - gate); }
 
-// Sums over a matrix (count, columns): down one column, or along one row.
-template <class T> T down(const T *x, const T *matrix, int64 count, int64 columns) {
-    T sum = 0;
-    for (int64 k = 0; k < count; k++) sum += x[k] * matrix[k * columns];
-    return sum;
+inline int64 first_thread() { return (int64)blockIdx.x * blockDim.x + threadIdx.x; }
+inline int64 all_threads() { return (int64)gridDim.x * blockDim.x; }
+
+// Whether a row has such a step, and its place in tensors of all steps.
+inline bool has_step(const int64 *lengths, const Extents &of, int64 row, int64 step, int64 &place) {
+    int64 length = lengths ? lengths[row] : of.steps;
+    if (step < 0 || step >= length) return false;
+    place = (of.reverse ? length - 1 - step : step) * of.rows + row;
+    return true;
 }
-template <class T> T along(const T *x, const T *row, int64 count) { return down(x, row, count, 1); }
 
-// What a row's steps are: `place` is that of a step in tensors of all steps.
-struct Steps {
-    int64 length, rows, row;
-    bool reverse;
-    int64 place(int64 step) const { return (reverse ? length - 1 - step : step) * rows + row; }
-};
-
-template <class T> void clear(T *tensor, const Steps &steps, int64 all, int64 columns) {
-    if (!tensor) return;
-    for (int64 t = steps.length; t < all; t++) {
-        T *to = tensor + (t * steps.rows + steps.row) * columns;
-        for (int64 j = threadIdx.x; j < columns; j += blockDim.x) to[j] = 0;
+// Clears the steps that rows do not have.
+template <class T> void clear(T *tensor, const int64 *lengths, const Extents &of, int64 columns) {
+    int64 count = of.steps * of.rows * columns;
+    for (int64 i = first_thread(); i < count; i += all_threads()) {
+        if (i / columns / of.rows >= lengths[i / columns % of.rows]) tensor[i] = 0;
     }
 }
 
-template <class T> struct Forward {
-    const T *given, *weight, *state, *cell, *bias, *peepholes, *projection;
+template <class T> void start(const T *from, T *to, int64 count) {
+    for (int64 i = first_thread(); i < count; i += all_threads()) to[i] = from[i];
+}
+template <class N, class T> void start(const T *from, T *to, N *narrow, int64 count) {
+    for (int64 i = first_thread(); i < count; i += all_threads()) {
+        to[i] = from[i];
+        if (narrow) store(narrow[i], from[i]);
+    }
+}
+
+// `sums` are the products of the state of the step before, `projected` those of `room`, which are the
+// units before a projection, or what a GRU's reset gate leaves of the state. `narrow` is the state as
+// it is multiplied, where that is another type.
+template <class T, class N> struct Forward {
+    const T *given, *bias, *peepholes, *sums, *projected;
     const int64 *lengths;
-    T *states, *last_state, *last_cell, *gates, *cells, *room;
+    T *states, *state, *cell, *gates, *cells;
+    N *narrow, *room;
+
+    void keep(const Extents &of, int64 row, int64 at, int64 s, T h) const {
+        states[at * of.state + s] = h;
+        state[row * of.state + s] = h;
+        if (narrow) store(narrow[row * of.state + s], h);
+    }
 };
 
-template <class T, int CELL> void forward_step(const Forward<T> &f, const Extents &of, const T *h,
-    const T *cell, int64 row, int64 at) {
+template <int CELL, bool PROJECTED, class T, class N>
+void forward_step(const Forward<T, N> &f, const Extents &of, int64 step) {
     const int64 columns = GATES<CELL> * of.units;
-    const T *given = f.given + at * columns;
-    T *gates = f.gates + at * columns, *room = f.room + row * of.units, *h_next = f.states + at * of.state;
-    for (int64 j = threadIdx.x; j < of.units; j += blockDim.x) {
-        T z[GATES<CELL>];
-        for (int n = 0; n < GATES<CELL>; n++) {
-            bool is_later = CELL == GRU && n == 2;
-            z[n] = is_later ? T(0) : down(h, f.weight + n * of.units + j, of.state, columns);
-            if (!(CELL == LINEAR_GRU && n == 2) && !is_later) z[n] += given[n * of.units + j];
+    for (int64 i = first_thread(); i < of.rows * of.units; i += all_threads()) {
+        int64 row = i / of.units, j = i % of.units, at;
+        if (!has_step(f.lengths, of, row, step, at)) continue;
+        const T *given = f.given + at * columns, *sums = f.sums + row * columns;
+        T *gates = f.gates + at * columns, z[GATES<CELL>];
+        for (int n = 0; n < (CELL >= GRU ? 2 : GATES<CELL>); n++) {
+            z[n] = sums[n * of.units + j] + given[n * of.units + j];
         }
-        if (CELL == TANH) h_next[j] = tanh(z[0]);
-        if (CELL == RELU) h_next[j] = z[0] < 0 ? T(0) : z[0];
+        if (CELL == TANH) f.keep(of, row, at, j, tanh(z[0]));
+        if (CELL == RELU) f.keep(of, row, at, j, z[0] < 0 ? T(0) : z[0]);
         if (CELL == LSTM) {
             const T *peep = f.peepholes;
-            T c = cell[j];
+            T c = f.cell[i];
             T in = sigmoid_of(peep ? z[0] + peep[j] * c : z[0]);
-            T forget = sigmoid_of(peep ? z[2 % GATES<CELL>] + peep[2 * of.units + j] * c : z[2 % GATES<CELL>]);
+            T forget = z[2 % GATES<CELL>], out = z[1 % GATES<CELL>];
+            forget = sigmoid_of(peep ? forget + peep[2 * of.units + j] * c : forget);
             T candidate = tanh(z[3 % GATES<CELL>]);
             c = forget * c + in * candidate;
-            T out = z[1 % GATES<CELL>];
             out = sigmoid_of(peep ? out + peep[of.units + j] * c : out);
             gates[j] = in, gates[of.units + j] = out;
             gates[2 * of.units + j] = forget, gates[3 * of.units + j] = candidate;
-            f.cells[at * of.units + j] = c;
-            (f.projection ? room : h_next)[j] = out * tanh(c);
+            f.cells[at * of.units + j] = f.cell[i] = c;
+            if constexpr (PROJECTED) store(f.room[i], out * tanh(c));
+            else f.keep(of, row, at, j, out * tanh(c));
         }
-        if (CELL == GRU) {
+        if (CELL >= GRU) {
             T update = sigmoid_of(z[0]), reset = sigmoid_of(z[1 % GATES<CELL>]);
             gates[j] = update, gates[of.units + j] = reset;
-            room[j] = reset * h[j];
+            if (CELL == GRU) store(f.room[i], reset * f.state[i]);
         }
         if (CELL == LINEAR_GRU) {
-            T update = sigmoid_of(z[0]), reset = sigmoid_of(z[1 % GATES<CELL>]);
-            T made = z[2 % GATES<CELL>] + f.bias[j];
-            T candidate = tanh(reset * made + given[2 * of.units + j]);
+            T made = sums[2 * of.units + j] + f.bias[j];
+            T candidate = tanh(gates[of.units + j] * made + given[2 * of.units + j]);
             f.cells[at * of.units + j] = made;
-            gates[j] = update, gates[of.units + j] = reset, gates[2 * of.units + j] = candidate;
-            h_next[j] = update * (h[j] - candidate) + candidate;
-        }
-    }
-    __syncthreads();
-    if (CELL == GRU) {
-        for (int64 j = threadIdx.x; j < of.units; j += blockDim.x) {
-            T sum = down(room, f.weight + 2 * of.units + j, of.units, columns);
-            T candidate = tanh(sum + given[2 * of.units + j]);
             gates[2 * of.units + j] = candidate;
-            h_next[j] = gates[j] * (h[j] - candidate) + candidate;
+            f.keep(of, row, at, j, gates[j] * (f.state[i] - candidate) + candidate);
         }
-    }
-    if (f.projection) {
-        for (int64 s = threadIdx.x; s < of.state; s += blockDim.x) {
-            h_next[s] = down(room, f.projection + s, of.units, of.state);
-        }
-    }
-    __syncthreads();
-}
-
-template <class T, int CELL, bool REVERSE> void recurrent(const Forward<T> &f, const Extents &of) {
-    for (int64 row = blockIdx.x; row < of.rows; row += gridDim.x) {
-        Steps steps = {f.lengths ? f.lengths[row] : of.steps, of.rows, row, REVERSE};
-        const T *h = f.state + row * of.state, *cell = f.cell ? f.cell + row * of.units : nullptr;
-        for (int64 step = 0; step < steps.length; step++) {
-            int64 at = steps.place(step);
-            forward_step<T, CELL>(f, of, h, cell, row, at);
-            h = f.states + at * of.state;
-            if (CELL == LSTM) cell = f.cells + at * of.units;
-        }
-        for (int64 s = threadIdx.x; s < of.state; s += blockDim.x) {
-            f.last_state[row * of.state + s] = h[s];
-        }
-        for (int64 j = threadIdx.x; f.last_cell && j < of.units; j += blockDim.x) {
-            f.last_cell[row * of.units + j] = cell[j];
-        }
-        clear(f.states, steps, of.steps, of.state);
-        clear(f.gates, steps, of.steps, GATES<CELL> * of.units);
-        clear(f.cells, steps, of.steps, of.units);
     }
 }
 
-template <class T> struct Backward {
-    const T *dstates, *last_dstate, *last_dcell, *gates, *states, *state, *cells, *cell, *weight,
-        *peepholes, *projection;
+// A GRU's candidate, of what the reset gate has left of the state.
+template <class T, class N> void forward_candidate(const Forward<T, N> &f, const Extents &of, int64 step) {
+    const int64 columns = 3 * of.units;
+    for (int64 i = first_thread(); i < of.rows * of.units; i += all_threads()) {
+        int64 row = i / of.units, j = i % of.units, at;
+        if (!has_step(f.lengths, of, row, step, at)) continue;
+        T *gates = f.gates + at * columns;
+        T candidate = tanh(f.projected[i] + f.given[at * columns + 2 * of.units + j]);
+        gates[2 * of.units + j] = candidate;
+        f.keep(of, row, at, j, gates[j] * (f.state[i] - candidate) + candidate);
+    }
+}
+
+template <class T, class N> void forward_state(const Forward<T, N> &f, const Extents &of, int64 step) {
+    for (int64 i = first_thread(); i < of.rows * of.state; i += all_threads()) {
+        int64 row = i / of.state, at;
+        if (has_step(f.lengths, of, row, step, at)) f.keep(of, row, at, i % of.state, f.projected[i]);
+    }
+}
+
+// `sums` are the products of `slopes`, those of the gates, and `ups` are products on the way there:
+// the slopes of the units before a projection, or of what a GRU's reset gate leaves of the state.
+// `up` is what of the slopes passes by the gates. `narrow` is the state's slope as it is multiplied.
+template <class T, class N> struct Backward {
+    const T *dstates, *gates, *states, *first_state, *cells, *first_cell, *peepholes, *sums, *ups;
     const int64 *lengths;
     T *dgiven, *dstate, *dcell, *made, *projected, *up, *tail;
+    N *slopes, *narrow;
 };
 
-template <class T> T slope_of(T gate) { return gate * (1 - gate); }
+// The slope of a row's state that comes from the step behind, if there is one.
+template <int CELL, class T, class N>
+T arrived(const Backward<T, N> &b, const Extents &of, int64 row, int64 s, int64 step) {
+    int64 i = row * of.state + s, later;
+    if (!has_step(b.lengths, of, row, step + 1, later)) return b.dstate[i];
+    return CELL >= GRU ? b.sums[i] + b.up[i] : b.sums[i];
+}
 
-// The gradients of what the gates are computed from: `up` is that of the units, and becomes what
-// passes by the gates.
-template <class T, int CELL> void backward_gates(const Backward<T> &b, const Extents &of, int64 row,
-    int64 at, const T *before, int64 j) {
-    const int64 units = of.units, columns = GATES<CELL> * units;
+// The slopes of what the gates are computed from, given that of the units.
+template <int CELL, class T, class N>
+void backward_gates(const Backward<T, N> &b, const Extents &of, int64 row, int64 at, T before, int64 j, T d) {
+    const int64 units = of.units, columns = GATES<CELL> * units, i = row * units + j;
     const T *gates = b.gates + at * columns;
-    T *dz = b.dgiven + at * columns, *up = b.up + row * units;
-    T d = up[j];
+    T dz[GATES<CELL>];
     if (CELL == TANH || CELL == RELU) {
         T y = b.states[at * of.state + j];
-        dz[j] = d * (CELL == RELU ? (y > 0 ? T(1) : T(0)) : 1 - y * y);
-        up[j] = 0;
+        dz[0] = d * (CELL == RELU ? (y > 0 ? T(1) : T(0)) : 1 - y * y);
     }
     if (CELL == LSTM) {
         const T *peep = b.peepholes;
         T in = gates[j], out = gates[units + j], forget = gates[2 * units + j];
         T candidate = gates[3 * units + j], c = b.cells[at * units + j], squashed = tanh(c);
-        T *dcell = b.dcell + row * units;
-        T dout = d * squashed * slope_of(out), dc = dcell[j] + d * out * (1 - squashed * squashed);
+        T dout = d * squashed * slope_of(out), dc = b.dcell[i] + d * out * (1 - squashed * squashed);
         if (peep) dc += peep[units + j] * dout;
-        T din = dc * candidate * slope_of(in), dforget = dc * before[j] * slope_of(forget);
+        T din = dc * candidate * slope_of(in), dforget = dc * before * slope_of(forget);
         T carried = dc * forget;
         if (peep) carried += peep[j] * din + peep[2 * units + j] * dforget;
-        dcell[j] = carried;
-        dz[j] = din, dz[units + j] = dout, dz[2 * units + j] = dforget;
-        dz[3 * units + j] = dc * in * (1 - candidate * candidate);
-        up[j] = 0;
+        b.dcell[i] = carried;
+        dz[0] = din, dz[1 % GATES<CELL>] = dout, dz[2 % GATES<CELL>] = dforget;
+        dz[3 % GATES<CELL>] = dc * in * (1 - candidate * candidate);
         if (b.made) b.made[at * units + j] = out * squashed;
     }
-    if (CELL == GRU || CELL == LINEAR_GRU) {
+    if (CELL >= GRU) {
         T update = gates[j], reset = gates[units + j], candidate = gates[2 * units + j];
         T dcandidate = d * (1 - update) * (1 - candidate * candidate);
-        up[j] = d * update;
-        if (CELL == LINEAR_GRU) {
-            dz[units + j] = dcandidate * b.cells[at * units + j] * slope_of(reset);
-            b.made[at * units + j] = dcandidate * reset;
-        }
+        b.up[i] = d * update;
         // The reset gate of a GRU is read once more, behind a product.
-        if (CELL == GRU) b.tail[row * units + j] = reset;
-        dz[j] = d * (before[j] - candidate) * slope_of(update);
-        dz[2 * units + j] = dcandidate;
+        if (CELL == GRU) b.tail[i] = reset;
+        dz[0] = d * (before - candidate) * slope_of(update);
+        dz[1 % GATES<CELL>] = CELL == GRU ? T(0) : dcandidate * b.cells[at * units + j] * slope_of(reset);
+        dz[2 % GATES<CELL>] = dcandidate;
+        if (CELL == LINEAR_GRU) b.made[at * units + j] = dcandidate * reset;
+    }
+    for (int n = 0; n < GATES<CELL>; n++) {
+        b.dgiven[at * columns + n * units + j] = dz[n];
+        // The candidate's product of a linear GRU is scaled by the reset gate.
+        T slope = CELL == LINEAR_GRU && n == 2 ? b.made[at * units + j] : dz[n];
+        store(b.slopes[row * columns + n * units + j], slope);
     }
 }
 
-template <class T, int CELL> void backward_step(const Backward<T> &b, const Extents &of, int64 row,
-    int64 at, const T *before) {
-    const int64 units = of.units, columns = GATES<CELL> * units;
-    T *dh = b.dstate + row * of.state, *up = b.up + row * units, *dz = b.dgiven + at * columns;
-    for (int64 s = threadIdx.x; s < of.state; s += blockDim.x) {
-        dh[s] += b.dstates[at * of.state + s];
-        if (b.projected) b.projected[at * of.state + s] = dh[s];
+template <int CELL, bool PROJECTED, class T, class N>
+void backward_step(const Backward<T, N> &b, const Extents &of, int64 step) {
+    for (int64 i = first_thread(); i < of.rows * of.units; i += all_threads()) {
+        int64 row = i / of.units, j = i % of.units, at, earlier;
+        if (!has_step(b.lengths, of, row, step, at)) continue;
+        bool is_first = !has_step(b.lengths, of, row, step - 1, earlier);
+        T before = 0;
+        if (CELL == LSTM) before = is_first ? b.first_cell[i] : b.cells[earlier * of.units + j];
+        if (CELL >= GRU) before = is_first ? b.first_state[i] : b.states[earlier * of.state + j];
+        T d = 0;
+        if constexpr (PROJECTED) d = b.ups[i];
+        else d = arrived<CELL>(b, of, row, j, step) + b.dstates[at * of.state + j];
+        backward_gates<CELL>(b, of, row, at, before, j, d);
     }
-    __syncthreads();
-    for (int64 j = threadIdx.x; j < units; j += blockDim.x) {
-        up[j] = b.projection ? along(dh, b.projection + j * of.state, of.state) : dh[j];
-        backward_gates<T, CELL>(b, of, row, at, before, j);
-    }
-    __syncthreads();
-    if (CELL == GRU) {
-        for (int64 j = threadIdx.x; j < units; j += blockDim.x) {
-            T d = along(dz + 2 * units, b.weight + j * columns + 2 * units, units);
-            T reset = b.tail[row * units + j];
-            dz[units + j] = d * before[j] * slope_of(reset);
-            up[j] += d * reset;
-        }
-        __syncthreads();
-    }
-    for (int64 s = threadIdx.x; s < of.state; s += blockDim.x) {
-        const T *weights = b.weight + s * columns;
-        T sum = b.projection ? T(0) : up[s];
-        sum += along(dz, weights, CELL == GRU || CELL == LINEAR_GRU ? 2 * units : columns);
-        if (CELL == LINEAR_GRU) sum += along(b.made + at * units, weights + 2 * units, units);
-        dh[s] = sum;
-    }
-    __syncthreads();
 }
 
-template <class T, int CELL, bool REVERSE> void recurrent_grad(const Backward<T> &b, const Extents &of) {
-    for (int64 row = blockIdx.x; row < of.rows; row += gridDim.x) {
-        Steps steps = {b.lengths ? b.lengths[row] : of.steps, of.rows, row, REVERSE};
-        for (int64 s = threadIdx.x; s < of.state; s += blockDim.x) {
-            b.dstate[row * of.state + s] = b.last_dstate[row * of.state + s];
-        }
-        for (int64 j = threadIdx.x; b.dcell && j < of.units; j += blockDim.x) {
-            b.dcell[row * of.units + j] = b.last_dcell[row * of.units + j];
-        }
-        __syncthreads();
-        for (int64 step = steps.length; step-- > 0;) {
-            int64 earlier = step ? steps.place(step - 1) : 0;
-            const T *before = CELL == LSTM
-                ? (step ? b.cells + earlier * of.units : b.cell + row * of.units)
-                : (step ? b.states + earlier * of.state : b.state + row * of.state);
-            backward_step<T, CELL>(b, of, row, steps.place(step), before);
-        }
-        clear(b.dgiven, steps, of.steps, GATES<CELL> * of.units);
-        clear(b.made, steps, of.steps, of.units);
-        clear(b.projected, steps, of.steps, of.state);
+// The slope of a state that is a projection.
+template <class T, class N> void backward_state(const Backward<T, N> &b, const Extents &of, int64 step) {
+    for (int64 i = first_thread(); i < of.rows * of.state; i += all_threads()) {
+        int64 row = i / of.state, s = i % of.state, at;
+        if (!has_step(b.lengths, of, row, step, at)) continue;
+        T d = arrived<LSTM>(b, of, row, s, step) + b.dstates[at * of.state + s];
+        b.projected[at * of.state + s] = d;
+        store(b.narrow[i], d);
+    }
+}
+
+// The slope of a GRU's reset gate, of that of what it leaves of the state.
+template <class T, class N> void backward_reset(const Backward<T, N> &b, const Extents &of, int64 step) {
+    const int64 units = of.units, columns = 3 * units;
+    for (int64 i = first_thread(); i < of.rows * units; i += all_threads()) {
+        int64 row = i / units, j = i % units, at, earlier;
+        if (!has_step(b.lengths, of, row, step, at)) continue;
+        bool is_first = !has_step(b.lengths, of, row, step - 1, earlier);
+        T before = is_first ? b.first_state[i] : b.states[earlier * of.state + j];
+        T slope = b.ups[i] * before * slope_of(b.tail[i]);
+        b.dgiven[at * columns + units + j] = slope;
+        store(b.slopes[row * columns + units + j], slope);
+        b.up[i] += b.ups[i] * b.tail[i];
+    }
+}
+
+// The slope of the first state.
+template <int CELL, bool PROJECTED, class T, class N>
+void backward_end(const Backward<T, N> &b, const Extents &of) {
+    for (int64 i = first_thread(); i < of.rows * of.state; i += all_threads()) {
+        b.dstate[i] = arrived<CELL>(b, of, i / of.state, i % of.state, -1);
     }
 }
