@@ -165,15 +165,17 @@ test-singa: wheel $(SINGA_VENV)/.ready
 	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
 	SINGA="$(abspath $(SINGA))" $(SINGA_VENV)/bin/python -m pytest tests/singa -rs $(ARGS)
 
-# Every kernel for GPUs that the tests make is also compiled by CUDA's own compiler; needs no GPU.
+# Every kernel for GPUs that the tests make is also compiled by CUDA's own compiler, and assembled for
+# four architectures, of which it may take so much and no more; needs no GPU.
 $(CUDA_VENV)/.ready: Makefile
 	$(call make_venv,$(CUDA_VENV))
 	$(CUDA_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-	    'nvidia-cuda-nvrtc-cu12==12.*'
+	    'nvidia-cuda-nvrtc-cu12==12.9.*' 'nvidia-cuda-nvcc-cu12==12.9.*'
 	@touch $@
 
 test-cuda: build $(CUDA_VENV)/.ready
-	export SINGA_RS_NVRTC=$$(echo $(CUDA_VENV)/lib/python*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12); \
+	export SINGA_RS_NVRTC=$$(echo $(CUDA_VENV)/lib/python*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12) \
+	    SINGA_RS_PTXAS=$$(echo $(CUDA_VENV)/lib/python*/site-packages/nvidia/cuda_nvcc/bin/ptxas); \
 	    cargo test --no-default-features --lib kernels::tests $(ARGS) && \
 	    SINGA_RS_DEVICE=emulated $(BIN)/python -m pytest -n 2 -k test_forward \
 	        tests/python/test_operations.py

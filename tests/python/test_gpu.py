@@ -96,6 +96,52 @@ def test_replays_have_the_bits_of_eager_steps(name, gpu):
         np.testing.assert_array_equal(a.to_numpy(), b.to_numpy())
 
 
+def _attention(*xs):
+    return autograd.scaled_dot_product_attention(*xs, is_causal=True)
+
+
+def _floats(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+
+def _embedding(w):
+    return autograd.embedding(tensor.from_numpy(np.array([1, 4, 1, 0, 4, 1]), w.device), w)
+
+
+#: Title -> a function, its arguments, and their dtype: so large that kernels cut them into parts.
+LARGE = {
+    "rows of attention": (_attention, [_floats(1, 2, 3000, 2)] * 3, "float32"),
+    "rows that share keys": (
+        _attention,
+        [_floats(1, 2, 3000, 2), _floats(1, 1, 3000, 2), _floats(1, 1, 3000, 2)],
+        "bfloat16",
+    ),
+    "heads of attention": (_attention, [_floats(1, 3, 2050, 2)] * 3, "float32"),
+    "channels": (lambda x: layer.BatchNorm2d()(x), [_floats(2, 3, 100, 90)], "float32"),
+    "rows": (autograd.layer_norm, [_floats(600, 5), _floats(5), _floats(5)], "float32"),
+    "long entries": (_embedding, [_floats(5, 33000)], "float32"),
+    "transposed": (lambda x: tensor.contiguous(x.T) * 2.0, [_floats(70, 90)], "float32"),
+}
+
+
+@pytest.mark.parametrize("title", LARGE)
+def test_large_tensors_are_cut(title, gpu):
+    function, arrays, dtype = LARGE[title]
+
+    def computed(to):
+        xs = [tensor.from_numpy(array, to, dtype) for array in arrays]
+        for x in xs:
+            x.requires_grad = x.stores_grad = True
+        with autograd._training_scope(True):
+            y = function(*xs)
+            of_xs = autograd.gradients(autograd.reduce_sum(y * y, None, 0), xs=xs)
+        return [one.as_type("float32").to_numpy() for one in (y, *of_xs)]
+
+    least = 2e-5 if dtype == "float32" else 2e-2
+    for a, b in zip(computed(gpu), computed(None), strict=True):
+        np.testing.assert_allclose(a, b, rtol=least, atol=least * np.abs(b).max())
+
+
 def test_arrays_are_arguments_of_a_step(gpu):
     make, (x, y) = MODELS["mlp"]
     model = make()

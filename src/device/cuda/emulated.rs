@@ -14,7 +14,8 @@ use std::thread::{self, ThreadId};
 
 use super::compiler::Compiler;
 use super::{
-    CUBLASLT, CUDNN, Call, Captured, Code, Demand, Driver, Function, Launch, Properties, refusal,
+    CUBLASLT, CUDNN, Call, Captured, Code, Demand, Driver, Function, Launch, Properties, assembler,
+    refusal,
 };
 use crate::device::{Stream, pages};
 use crate::error::Result;
@@ -132,7 +133,7 @@ impl Driver for Emulated {
             return Ok(*function);
         }
         if let Some(compiler) = compiler_for_gpus() {
-            compiler.ptx(code, ARCHITECTURE)?;
+            assembler::check(code.name, &compiler.ptx(code, ARCHITECTURE)?)?;
         }
         let function = open(&built(code, hash)?)?;
         self.state().functions.insert(hash, function);

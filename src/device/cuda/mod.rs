@@ -1,6 +1,8 @@
 //! GPUs, by way of CUDA's driver.
 #![allow(unsafe_code)]
 
+#[cfg(any(test, feature = "emulate"))]
+mod assembler;
 #[cfg(feature = "cuda")]
 mod calls;
 #[cfg(feature = "cuda")]

@@ -1,7 +1,11 @@
 // Random numbers: Philox4x32-10 (Salmon et al. 2011), a function of a key and the number of a block
 // of four words.
 
-struct Words { uint32 word[4]; };
+struct Words {
+    uint32 word[4];
+    // Word `i`, which is not known before: an array would be put into memory for it.
+    uint32 at(int i) const { return i < 2 ? (i ? word[1] : word[0]) : i == 2 ? word[2] : word[3]; }
+};
 
 inline Words philox(const int64 *state, uint64 offset, uint64 block) {
     // The position carries into the third word.
@@ -54,5 +58,5 @@ template <class T> struct Normal {
 // True where a word is below the bound, of 2^32.
 struct Bernoulli {
     uint64 bound;
-    bool operator()(Words w, int i) const { return w.word[i] < bound; }
+    bool operator()(Words w, int i) const { return w.at(i) < bound; }
 };
