@@ -2,6 +2,7 @@
 
     python benches/python/gpu.py                            # every model
     python benches/python/gpu.py --models tiny resnet50 --amp
+    python benches/python/gpu.py --models resnet50 --kernels 20  # which of ours take longest
 
 PyTorch runs each step eagerly, and as one graph of CUDA that was captured before; without TF32, as
 singa_rs does. With `--amp` products and convolutions are of bfloat16 on both sides, and PyTorch's
@@ -161,6 +162,20 @@ def turn(step: Callable[[], object], count: int) -> tuple[float, float]:
     return (time.perf_counter() - start) / count, host / count
 
 
+def kernels(step: Callable[[], object], most: int) -> None:
+    """Prints the kernels that take longest, as CUDA's own profiler sees them."""
+    for _ in range(4):
+        step()
+    wait()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        step()
+        wait()
+    rows = sorted(profile.key_averages(), key=lambda row: -row.device_time_total)
+    print(f"{sum(row.device_time_total for row in rows) / 1e3:.3f} ms in kernels")
+    for row in rows[:most]:
+        print(f"{row.device_time_total / 1e3:9.3f} ms {row.count:5} x {row.key[:90]}", flush=True)
+
+
 def measured(name: str, amp: bool) -> None:
     """Prints the medians of a model."""
     gpu = device.create_cuda_gpu()
@@ -203,9 +218,13 @@ def main() -> None:
     models = ["tiny", "mlp", "lenet", "resnet18", "resnet50", "lstm", "gpt"]
     options.add_argument("--models", nargs="+", choices=models, default=models)
     options.add_argument("--amp", action="store_true")
+    options.add_argument("--kernels", type=int, metavar="MOST", help="list our kernels instead")
     given = options.parse_args()
     for name in given.models:
-        measured(name, given.amp)
+        if given.kernels:
+            kernels(ours(name, given.amp), given.kernels)
+        else:
+            measured(name, given.amp)
 
 
 if __name__ == "__main__":

@@ -160,6 +160,9 @@ fn tensors(of: &[(&Meta, Place, Axes)]) -> Vec<Tensor> {
     of.iter().map(|&(meta, place, axes)| Tensor { meta: meta.clone(), place, axes }).collect()
 }
 
+/// The number of lse among the tensors of an attention, behind q, k, v and y.
+const OF_ROWS: usize = 4;
+
 /// The program of (q, k, v, ...) -> (y, lse, perhaps the generator's state).
 ///
 /// # Errors
@@ -209,10 +212,10 @@ impl Setup<'_> {
     fn weights(&self, part: &Part, lse: DType, [scores, weights]: [Place; 2]) -> Step {
         let [dtype, sums] = self.dtypes;
         let (mut source, common) = self.rows(part, &[sums], &[dtype, lse]);
-        let sides = self.sides(&mut source, &[4]);
+        let sides = self.sides(&mut source, &[OF_ROWS]);
         let Common { part: of, rule, places } = common;
         source.line(format!("attention_weights(g.in0, g.out0, g.out1, {of}, {sides}, {rule});"));
-        let to = [weights, self.parts.place(4, part)];
+        let to = [weights, self.parts.place(OF_ROWS, part)];
         kernel(source, [&[scores], &places[..], &to].concat())
     }
 
@@ -240,7 +243,7 @@ impl Setup<'_> {
     }
 }
 
-/// The tensors of a gradient.
+/// The numbers of a gradient's tensors: dy, q, k, v, y, lse, dq, dk, dv.
 const DY: usize = 0;
 const Y: usize = 4;
 const LSE: usize = 5;
