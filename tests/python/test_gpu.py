@@ -203,9 +203,63 @@ def test_a_step_is_on_one_device(gpu):
         model.train_one_batch(x, y)
 
 
-def test_memory_is_shared_with_other_libraries_on_the_cpu_alone(gpu):
-    with pytest.raises(BufferError, match="to_host"):
-        np.from_dlpack(tensor.zeros(2, device=gpu))
+class Lent:
+    """An array of another library on a GPU, which is asked for with these options."""
+
+    def __init__(self, tensor):
+        self.tensor, self.options = tensor, {}
+
+    def __dlpack__(self, **options):
+        self.options = options
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class Claimed(Lent):
+    """One that says it is on the CPU."""
+
+    def __dlpack__(self, **_):
+        return self.tensor.__dlpack__()
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_memory_is_shared_with_other_libraries(gpu):
+    x = tensor.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3), gpu) * 2
+    lent = Lent(x.T)
+    y = tensor.from_dlpack(lent)
+    assert (x.__dlpack_device__()[0], y.device, y.shape) == (2, gpu, (3, 2))
+    assert lent.options["stream"] > 2  # smaller numbers are CUDA's own streams
+    y += 1.0
+    np.testing.assert_array_equal(x.to_numpy(), [[1, 3, 5], [7, 9, 11]])
+    x *= 2.0
+    del x, lent
+    np.testing.assert_array_equal(y.to_numpy(), [[2, 14], [6, 18], [10, 22]])
+
+
+@pytest.mark.skipif(not is_real, reason="PyTorch shares no memory with an emulated GPU")
+def test_pytorch_shares_memory(gpu):
+    torch = pytest.importorskip("torch")
+    x = tensor.from_numpy(np.arange(4, dtype=np.float32), gpu) + 1.0
+    there = torch.from_dlpack(x)
+    there *= 2
+    torch.cuda.synchronize()
+    np.testing.assert_array_equal(x.to_numpy(), [2, 4, 6, 8])
+    back = tensor.from_dlpack(there.double() + 1)
+    np.testing.assert_array_equal((back * 2.0).to_numpy(), [6, 10, 14, 18])
+
+
+def test_memory_is_lent_to_its_own_device_alone(gpu):
+    x = tensor.zeros(2, device=gpu)
+    with pytest.raises(BufferError, match=r"on Device\(cuda, \d+\) .* t.to\(device\)"):
+        x.__dlpack__(dl_device=(1, 0))
+    with pytest.raises((BufferError, RuntimeError)):  # NumPy's own
+        np.from_dlpack(x)
+    with pytest.raises(BufferError, match="of kind 2, want the 1 that"):
+        _core.from_dlpack(Claimed(x))
 
 
 def test_memory_is_returned(gpu):

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cuda;
-use crate::device::Device;
 use crate::device::cuda::{self, Driver, Properties};
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::kernels;
 
@@ -73,6 +73,11 @@ impl Gpu {
     /// Its free and its total memory, in bytes.
     pub fn memory(&self) -> (usize, usize) {
         self.driver.memory()
+    }
+
+    /// The stream on which it works.
+    pub fn stream(&self) -> Stream {
+        self.driver.stream()
     }
 
     /// Waits until all its work is done.

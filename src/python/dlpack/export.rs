@@ -10,8 +10,9 @@ use smallvec::smallvec;
 
 use super::super::exit;
 use super::super::tensor::Handle;
-use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type};
+use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type, place};
 use crate::engine::{self, Engine, record};
+use crate::kernels::gpu::Gpu;
 use crate::view::View;
 
 /// What an exported tensor must keep alive while the consumer holds it.
@@ -30,10 +31,10 @@ impl Export {
     }
 
     fn tensor(&mut self, data: *mut u8) -> DlTensor {
-        let meta = &self.view.meta;
+        let (meta, (kind, id)) = (&self.view.meta, place(self.view.block.device()));
         DlTensor {
             data: data.cast(),
-            device: DlDevice { kind: CPU, id: 0 },
+            device: DlDevice { kind, id },
             rank: meta.shape.rank() as i32,
             dtype: dl_type(meta.dtype),
             shape: self.shape.as_mut_ptr(),
@@ -78,7 +79,8 @@ unsafe extern "C" fn capsule_dropped(capsule: *mut ffi::PyObject) {
 
 #[pymethods]
 impl Handle {
-    /// The tensor's memory as a DLPack capsule, shared (copied where `copy` is true).
+    /// The tensor's memory as a DLPack capsule, shared (copied where `copy` is true). What a GPU has
+    /// been given to do is done before, unless `stream` is -1.
     ///
     /// Writes by the consumer escape the tape's version check.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
@@ -90,32 +92,37 @@ impl Handle {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if stream.is_some() || dl_device.is_some_and(|d| d != (CPU, 0)) {
-            return Err(PyBufferError::new_err(
-                "__dlpack__: the tensor is on the CPU, which has no streams",
-            ));
-        }
         let view = self.target_in("__dlpack__")?;
-        if !view.block.device().pool().backend().is_host() {
+        let place = place(view.block.device());
+        if dl_device.is_some_and(|wanted| wanted != place) {
             let message = format!(
-                "__dlpack__: got a tensor on {:?}; copy it: tensor.to_host(t)",
+                "__dlpack__: got a tensor on {:?} for device {dl_device:?}; copy it: t.to(device)",
                 view.block.device()
             );
+            return Err(PyBufferError::new_err(message));
+        }
+        if place.0 == CPU && stream.is_some() {
+            let message = "__dlpack__: the tensor is on the CPU, which has no streams";
             return Err(PyBufferError::new_err(message));
         }
         record::check_read("__dlpack__", &view)?;
         let engine = engine::of(view.block.device())?;
         let view = if copy == Some(true) { copied(py, engine, view)? } else { view };
         let data = view.block.to_touch()?.as_ptr();
+        let is_unordered =
+            stream.is_some_and(|stream| stream.extract::<i64>().is_ok_and(|number| number == -1));
+        if let Some(gpu) = Gpu::of(view.block.device()).filter(|_| !is_unordered) {
+            exit::detach(py, || gpu.wait())?;
+        }
         match max_version.is_some_and(|(major, _)| major >= MAJOR) {
             true => capsule(py, Box::into_raw(export_new(&view, data)).cast(), NEW),
             false => capsule(py, Box::into_raw(export_old(&view, data)).cast(), OLD),
         }
     }
 
-    /// (1, 0): the CPU.
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        (CPU, 0)
+    /// (1, 0): the CPU; or (2, n): a GPU.
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        Ok(place(self.target_in("__dlpack_device__")?.block.device()))
     }
 }
 

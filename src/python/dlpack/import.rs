@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -12,13 +13,15 @@ use super::super::error::DTypeError;
 use super::super::exit;
 use super::super::tensor::{self, Handle};
 use super::{
-    CPU, DlTensor, DlType, MAJOR, Managed, NEW, OLD, READ_ONLY, USED_NEW, USED_OLD, Versioned,
-    dl_type,
+    CPU, CUDA, DlTensor, DlType, MAJOR, Managed, NEW, OLD, READ_ONLY, USED_NEW, USED_OLD,
+    Versioned, dl_type,
 };
 use crate::block::Block;
+use crate::device::Device;
 use crate::dtype::DType;
+use crate::engine;
 use crate::error::Error;
-use crate::kernels;
+use crate::kernels::{self, gpu::Gpu};
 use crate::shape::{Shape, Strides};
 use crate::view::{Meta, View};
 
@@ -26,6 +29,8 @@ use crate::view::{Meta, View};
 struct Import<T> {
     managed: *mut T,
     delete: unsafe fn(*mut T),
+    /// Where the memory is, unless it is the host's.
+    gpu: Option<Gpu>,
 }
 
 // SAFETY: the specification lets deleters run on any thread.
@@ -35,6 +40,10 @@ unsafe impl<T> Sync for Import<T> {}
 
 impl<T> Drop for Import<T> {
     fn drop(&mut self) {
+        // What was put on the stream may still use the memory.
+        if let Some(Err(error)) = self.gpu.as_ref().map(Gpu::wait) {
+            log::error!("{error}");
+        }
         // SAFETY: the producer's structure, deleted once. A producer's deleter may touch Python
         // objects, so the GIL is taken (it may be held already). Once the interpreter has ended,
         // there is nobody to return the memory to.
@@ -60,52 +69,70 @@ unsafe fn call_new(managed: *mut Versioned) {
 
 /// A tensor on the memory of another library's array (`__dlpack__`), shared; the dtype is kept.
 ///
-/// Raises BufferError for memory that is not on the CPU or is read-only, DTypeError for elements
-/// that singa_rs does not have.
+/// Raises BufferError for memory that is neither on the CPU nor on a GPU of CUDA, or is read-only,
+/// DTypeError for elements that singa_rs does not have.
 #[pyfunction]
 pub(super) fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
     if let Ok(handle) = object.cast::<Handle>() {
         return handle.get().alias(object.py()); // one block, so that its version counts all writes
     }
     let device: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-    if device.0 != CPU {
-        let message = format!("from_dlpack: got memory on device {device:?}, want the CPU (1, 0)");
-        return Err(PyBufferError::new_err(message));
-    }
-    let capsule = ask(object)?;
-    let view = take(&capsule)?;
-    tensor::make(object.py(), view)
+    let gpu = match device {
+        (CPU, _) => None,
+        (CUDA, ordinal) => Some(numbered(object.py(), ordinal)?),
+        _ => {
+            let want = "the CPU (1, 0) or a GPU of CUDA (2, n)";
+            let message = format!("from_dlpack: got memory on device {device:?}, want {want}");
+            return Err(PyBufferError::new_err(message));
+        }
+    };
+    let capsule = ask(object, gpu.as_ref())?;
+    tensor::make(object.py(), take(&capsule, device.0, gpu)?)
 }
 
-/// Asks for a versioned capsule; old producers do not know the keyword.
-fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
+/// The GPU of a number, which runs operations.
+fn numbered(py: Python<'_>, ordinal: i32) -> PyResult<Gpu> {
+    let gpu = exit::detach(py, || Gpu::numbered(ordinal as usize))?;
+    engine::start(&gpu.device);
+    Ok(gpu)
+}
+
+/// Asks for a versioned capsule, whose memory may be used on the GPU's stream; old producers do not
+/// know the keyword of the version.
+fn ask<'py>(object: &Bound<'py, PyAny>, gpu: Option<&Gpu>) -> PyResult<Bound<'py, PyCapsule>> {
     let options = PyDict::new(object.py());
+    if let Some(gpu) = gpu {
+        options.set_item("stream", gpu.stream().0)?;
+    }
+    let old = options.copy()?;
     options.set_item("max_version", (MAJOR, 0))?;
     let answer = match object.call_method("__dlpack__", (), Some(&options)) {
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(object.py()) => {
-            object.call_method0("__dlpack__")?
+            object.call_method("__dlpack__", (), Some(&old))?
         }
         other => other?,
     };
     Ok(answer.cast_into()?)
 }
 
-fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<View> {
-    let object = capsule.as_ptr();
+/// Takes the memory, which is on a device of this kind.
+fn take(capsule: &Bound<'_, PyCapsule>, kind: i32, gpu: Option<Gpu>) -> PyResult<View> {
+    let (object, device) = (capsule.as_ptr(), gpu.as_ref().map(|gpu| gpu.device.clone()));
+    let device = device.unwrap_or_else(|| kernels::host().clone());
     // SAFETY: the capsule's name identifies the structure it holds; renaming it transfers
     // ownership, which happens only once the tensor has been accepted.
     unsafe {
         if ffi::PyCapsule_IsValid(object, NEW.as_ptr()) == 1 {
             let managed: *mut Versioned = ffi::PyCapsule_GetPointer(object, NEW.as_ptr()).cast();
             check_version(&*managed)?;
-            let parts = Parts::read(&(*managed).tensor)?;
+            let parts = Parts::read(&(*managed).tensor, kind)?;
             ffi::PyCapsule_SetName(object, USED_NEW.as_ptr());
-            Ok(parts.view(Box::new(Import { managed, delete: call_new })))
+            Ok(parts.view(&device, Box::new(Import { managed, delete: call_new, gpu })))
         } else if ffi::PyCapsule_IsValid(object, OLD.as_ptr()) == 1 {
             let managed: *mut Managed = ffi::PyCapsule_GetPointer(object, OLD.as_ptr()).cast();
-            let parts = Parts::read(&(*managed).tensor)?;
+            let parts = Parts::read(&(*managed).tensor, kind)?;
             ffi::PyCapsule_SetName(object, USED_OLD.as_ptr());
-            Ok(parts.view(Box::new(Import { managed, delete: call_old })))
+            Ok(parts.view(&device, Box::new(Import { managed, delete: call_old, gpu })))
         } else {
             Err(PyBufferError::new_err(
                 "from_dlpack: the capsule was used already or is of another kind",
@@ -138,7 +165,13 @@ struct Parts {
 impl Parts {
     /// # Safety
     /// `tensor` is a valid DLPack tensor.
-    unsafe fn read(tensor: &DlTensor) -> PyResult<Parts> {
+    unsafe fn read(tensor: &DlTensor, kind: i32) -> PyResult<Parts> {
+        if tensor.device.kind != kind {
+            let (got, want) =
+                (tensor.device.kind, format!("the {kind} that __dlpack_device__ says"));
+            let message = format!("from_dlpack: got memory on a device of kind {got}, want {want}");
+            return Err(PyBufferError::new_err(message));
+        }
         let dtype = DType::ALL.into_iter().find(|d| dl_type(*d) == tensor.dtype);
         let DlType { code, bits, lanes } = tensor.dtype;
         let unknown = || {
@@ -177,12 +210,12 @@ impl Parts {
     }
 
     /// The view; its block spans exactly the bytes of the elements.
-    fn view(self, owner: Box<dyn crate::block::Owner>) -> View {
+    fn view(self, device: &Arc<Device>, owner: Box<dyn crate::block::Owner>) -> View {
         let (span, size) = (self.meta.span(), self.meta.dtype.size());
         let low = self.first.as_ptr().wrapping_offset(span.start * size as isize);
         let start = NonNull::new(low).unwrap_or(self.first);
         let bytes = (span.end - span.start) as usize * size;
-        let block = Block::foreign(kernels::host(), bytes, start, owner);
-        View { block, offset: -span.start as usize, meta: std::sync::Arc::new(self.meta) }
+        let block = Block::foreign(device, bytes, start, owner);
+        View { block, offset: -span.start as usize, meta: Arc::new(self.meta) }
     }
 }

@@ -1,5 +1,5 @@
-//! DLPack in both directions: tensors share memory with arrays of other libraries. The structures
-//! follow the DLPack specification, version 1.0.
+//! DLPack in both directions: tensors share memory with arrays of other libraries, on the CPU and on
+//! GPUs. The structures follow the DLPack specification, version 1.0.
 
 mod export;
 mod import;
@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_void};
 
 use pyo3::prelude::*;
 
+use crate::device::Device;
 use crate::dtype::DType;
 
 const OLD: &CStr = c"dltensor";
@@ -15,6 +16,7 @@ const NEW: &CStr = c"dltensor_versioned";
 const USED_OLD: &CStr = c"used_dltensor";
 const USED_NEW: &CStr = c"used_dltensor_versioned";
 const CPU: i32 = 1;
+const CUDA: i32 = 2;
 const READ_ONLY: u64 = 1;
 const MAJOR: u32 = 1;
 
@@ -68,6 +70,11 @@ const fn dl_type(dtype: DType) -> DlType {
         DType::Bool => 6,
     };
     DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+}
+
+/// The kind and the number of a device.
+fn place(device: &Device) -> (i32, i32) {
+    if device.pool().backend().is_host() { (CPU, 0) } else { (CUDA, device.id()) }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
