@@ -240,6 +240,19 @@ def test_memory_is_shared_with_other_libraries(gpu):
     np.testing.assert_array_equal(y.to_numpy(), [[2, 14], [6, 18], [10, 22]])
 
 
+def test_labels_that_another_library_writes_are_checked(gpu):
+    """They have no version that tells when."""
+    make, (x, y) = MODELS["mlp"]
+    model, x, labels = make(), tensor.from_numpy(x, gpu), tensor.from_numpy(y, gpu)
+    model.compile([x], is_train=True, use_graph=True)
+    theirs = tensor.from_dlpack(Lent(labels))
+    for _ in range(3):
+        model(x, labels)
+    theirs.copy_from_numpy(np.full_like(y, 9))
+    with pytest.raises(ValueError, match="index 9 is out of range"):
+        model(x, labels)
+
+
 @pytest.mark.skipif(not is_real, reason="PyTorch shares no memory with an emulated GPU")
 def test_pytorch_shares_memory(gpu):
     torch = pytest.importorskip("torch")
