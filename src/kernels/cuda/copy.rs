@@ -69,13 +69,21 @@ pub fn converted(name: &'static str, from: &Meta, to: &Meta) -> Program {
 /// # Errors
 /// Those of a value that the dtype does not represent.
 pub fn fill(op: &Fill, to: &Meta) -> Result<Program> {
+    Ok(Program::one(filled(op, to)?, 0, 1))
+}
+
+/// The kernel that fills a tensor with a value.
+///
+/// # Errors
+/// As [`fill`].
+pub fn filled(op: &Fill, to: &Meta) -> Result<Source> {
     let mut source = Source::new(op.name(), &[], &[op.dtype]);
     let value = crate::dispatch!(float op.dtype, T => source.number(op.element::<T>()?.to_f64()),
         else => crate::dispatch!(op.dtype, T => source.integer(op.element::<T>()?.to_i64())));
     let places = source.each(&Walk::new(&to.shape, &[to]));
     source.line(format!("    convert(g.out0[{}], {value});", places[0]));
     source.end();
-    Ok(Program::one(source, 0, 1))
+    Ok(source)
 }
 
 /// Fills a tensor with numbers at equal distances.

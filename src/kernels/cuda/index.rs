@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use super::check::{Check, Entries};
+use super::copy;
 use super::program::{Place, Program};
 use super::source::{Source, THREADS};
 use super::types::computed;
 use super::walk::Walk;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ops::copy::Fill;
 use crate::ops::index::{Gather, GatherElements, GatherElementsGrad, GatherGrad, Places};
 use crate::ops::scatter::ScatterRows;
 use crate::ops::tensor_scatter::TensorScatter;
-use crate::ops::{Family, Meta};
+use crate::ops::{Family, Meta, Scalar};
 
 const TEMPLATES: &str = include_str!("c/index.cu");
 /// Sums that are as many are left to a thread each, which goes through all indices.
@@ -86,7 +88,7 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta]) -> Result<Program> {
         "{template}<{}>(g.in0, g.in1, g.out0, {outer}, {places}, {middle}, {inner}, {of}, {size});",
         computed(dy.dtype)
     ));
-    let program = summed(op.name(), source, io[2]);
+    let program = summed(op.name(), source, io[2])?;
     let entries = Entries { size: Some(op.size), wraps: true, want: "an integer as index" };
     Ok(program.checked(Check::entries(op.name(), 1, indices, entries), indices))
 }
@@ -98,21 +100,19 @@ fn sums(name: &'static str, inputs: &[DType], dtype: DType) -> Source {
 }
 
 /// A program of a kernel that adds to a result that is cleared before; halves are rounded afterwards.
-fn summed(name: &'static str, source: Source, to: &Meta) -> Program {
+fn summed(name: &'static str, source: Source, to: &Meta) -> Result<Program> {
     let mut program = Program::default();
     let is_half = matches!(to.dtype, DType::Float16 | DType::BFloat16);
     let dtype = if is_half { DType::Float32 } else { to.dtype };
     let wide = Meta::new(dtype, to.shape.clone());
     let sums = if is_half { program.take(wide.bytes()) } else { Place::Output(0, 0) };
-    let mut clear = Source::new(name, &[], &[dtype]).with(TEMPLATES);
-    let count = clear.size(to.numel());
-    clear.line(format!("cleared(g.out0, {count});"));
-    let clear = clear.blocks(to.numel().div_ceil(THREADS as usize));
+    let zero = Fill { value: Scalar::Int(0), shape: to.shape.clone(), dtype };
+    let clear = copy::filled(&zero, &wide)?;
     program = program.then(clear, &[sums]).then(source, &[Place::Input(0), Place::Input(1), sums]);
-    match is_half {
-        true => program.then(super::copy::copy(name, &wide, to), &[sums, Place::Output(0, 0)]),
+    Ok(match is_half {
+        true => program.then(copy::copy(name, &wide, to), &[sums, Place::Output(0, 0)]),
         false => program,
-    }
+    })
 }
 
 /// The program of (x, places) -> y.
@@ -150,7 +150,7 @@ pub fn gather_elements_grad(op: &GatherElementsGrad, io: &[&Meta]) -> Result<Pro
         computed(dy.dtype)
     ));
     let lines = extent(dy, 0..axis) * extent(dy, axis + 1..dy.shape.rank());
-    let program = summed(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2]);
+    let program = summed(op.name(), source.blocks(lines.div_ceil(THREADS as usize)), io[2])?;
     Ok(program.checked(within(op.name(), places, op.size), places))
 }
 

@@ -20,11 +20,6 @@ void gather(const S *x, const L *indices, S *y, const Outer &outer, const Along 
     }
 }
 
-template <class T> void cleared(T *to, int64 count) {
-    int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    for (; i < count; i += (int64)gridDim.x * blockDim.x) to[i] = 0;
-}
-
 // sums[o, indices[j], k] += dy[o, j, k]: one thread adds up all of its o and k, in order of j.
 template <class T, class S, class L, class Outer, class Along, class Middle, class Inner>
 void gather_grad(const S *dy, const L *indices, T *sums, const Outer &outer, const Along &along,

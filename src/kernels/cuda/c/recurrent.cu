@@ -34,16 +34,6 @@ template <class T> void clear(T *tensor, const int64 *lengths, const Extents &of
     }
 }
 
-template <class T> void start(const T *from, T *to, int64 count) {
-    for (int64 i = first_thread(); i < count; i += all_threads()) to[i] = from[i];
-}
-template <class N, class T> void start(const T *from, T *to, N *narrow, int64 count) {
-    for (int64 i = first_thread(); i < count; i += all_threads()) {
-        to[i] = from[i];
-        if (narrow) store(narrow[i], from[i]);
-    }
-}
-
 // `sums` are the products of the state of the step before, `projected` those of `room`, which are the
 // units before a projection, or what a GRU's reset gate leaves of the state. `narrow` is the state as
 // it is multiplied, where that is another type.

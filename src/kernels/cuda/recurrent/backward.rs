@@ -1,6 +1,6 @@
 //! The gradient of a recurrent layer's steps.
 
-use super::layer::{Dense, Fields, Layer};
+use super::layer::{Fields, Layer};
 use crate::error::Result;
 use crate::kernels::cuda::matmul::Matrix;
 use crate::kernels::cuda::program::Program;
@@ -51,10 +51,9 @@ pub fn recurrent_grad(op: &RecurrentGrad, io: &[&Meta]) -> Result<Program> {
     fields.write(written);
     fields.write([between(&rooms.up), between(&rooms.tail)]);
     fields.write([Some(rooms.slopes.dense()), between(&rooms.state)]);
-    let from_to = |from: Option<Dense>, to: Option<Dense>| Some([from?.1, to?.1]);
-    layer.start(sizes.state, from_to(last_dstate, dstate).expect("a slope"), None);
-    if let Some(places) = from_to(last_dcell, dcell) {
-        layer.start(sizes.units, places, None);
+    layer.start(sizes.state, last_dstate.expect("a slope"), dstate.expect("a slope"));
+    if let (Some(from), Some(to)) = (last_dcell, dcell) {
+        layer.start(sizes.units, from, to);
     }
     let columns = layer.columns();
     layer.clear(lengths, &[(dgiven, columns), (units, sizes.units), (projected, sizes.state)]);

@@ -49,10 +49,11 @@ pub fn recurrent(op: &Recurrent, io: &[&Meta]) -> Result<Program> {
     ]);
     fields.write(written);
     fields.write([narrow, between(&rooms.units)]);
-    let from_to = |from: Option<Dense>, to: Option<Dense>| Some([from?.1, to?.1]);
-    layer.start(sizes.state, from_to(first_state, state).expect("a state"), narrow);
-    if let Some(places) = from_to(first_cell, cell) {
-        layer.start(sizes.units, places, None);
+    for to in [state, narrow].into_iter().flatten() {
+        layer.start(sizes.state, first_state.expect("a state"), to);
+    }
+    if let (Some(from), Some(to)) = (first_cell, cell) {
+        layer.start(sizes.units, from, to);
     }
     let columns = layer.columns();
     layer.clear(lengths, &[(states, sizes.state), (gates, columns), (cells, sizes.units)]);
@@ -65,11 +66,11 @@ impl Rooms {
         let (sizes, wide, narrow) = (layer.sizes, layer.wide(), layer.narrow);
         let weight = layer.matrix(at(Part::Weight)).expect("a recurrence has weights");
         let projection = layer.matrix(at(Part::Projection));
-        let mut state = layer.room(narrow, if narrow == wide { 0 } else { sizes.state });
-        if narrow == wide {
-            state =
-                Matrix { meta: Meta::new(wide, [sizes.rows, sizes.state]), place: last_state.1 };
-        }
+        let dense = Meta::new(wide, [sizes.rows, sizes.state]);
+        let state = match narrow == wide {
+            true => Matrix { meta: dense, place: last_state.1 },
+            false => layer.room(narrow, sizes.state),
+        };
         let is_twice = layer.form.cell == Cell::Gru || projection.is_some();
         Rooms {
             weight,

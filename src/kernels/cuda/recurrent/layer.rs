@@ -4,6 +4,7 @@ use super::staged::Staged;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernels::cuda::check::{Check, Found};
+use crate::kernels::cuda::copy::copy;
 use crate::kernels::cuda::matmul::Matrix;
 use crate::kernels::cuda::program::{Place, Program, Step};
 use crate::kernels::cuda::source::{Source, THREADS};
@@ -108,17 +109,11 @@ impl<'a> Layer<'a> {
         Matrix { meta, place }
     }
 
-    /// Copies a tensor with so many columns, perhaps also as what is multiplied.
-    pub fn start(&mut self, columns: usize, [from, to]: [Place; 2], narrow: Option<Dense>) {
-        let (count, wide) = (self.sizes.rows * columns, self.wide());
-        let outputs: Vec<DType> =
-            [wide].into_iter().chain(narrow.map(|(dtype, _)| dtype)).collect();
-        let mut source = Source::new(self.name, &[wide], &outputs).with(TEMPLATES);
-        let also = narrow.map_or("", |_| ", g.out1");
-        let size = source.size(count);
-        source.line(format!("start(g.in0, g.out0{also}, {size});"));
-        let places = [from, to].into_iter().chain(narrow.map(|(_, place)| place));
-        self.push(threads(source, count, places.collect()));
+    /// Copies rows of so many columns.
+    pub fn start(&mut self, columns: usize, from: Dense, to: Dense) {
+        let meta = |(dtype, _): Dense| Meta::new(dtype, [self.sizes.rows, columns]);
+        let source = copy(self.name, &meta(from), &meta(to));
+        self.push(Step { source, places: vec![from.1, to.1], library: None });
     }
 
     /// Clears the steps that rows do not have, of tensors with so many columns.
