@@ -9,10 +9,13 @@
 use std::cell::UnsafeCell;
 use std::mem::transmute;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Mutex, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{Builder, JoinHandle};
 
+use smallvec::SmallVec;
+
+use super::place::Place;
 use super::region::Region;
 use super::wait::Signal;
 use super::{Error, Result, share};
@@ -37,10 +40,17 @@ pub struct Roster {
     bell: Signal,
     /// How many workers there shall be.
     wanted: AtomicUsize,
+    /// Whether a thread slept at the end of its region, and none has called workers since.
+    has_slept: AtomicBool,
     /// For how many nanoseconds calling threads have waited for workers to leave a region.
     pub waited: AtomicU64,
     /// Locked by the thread whose region runs.
-    workers: Mutex<Vec<JoinHandle<()>>>,
+    workers: Mutex<Vec<Worker>>,
+}
+
+struct Worker {
+    thread: JoinHandle<()>,
+    place: Arc<Place>,
 }
 
 /// The region that runs, and how many seats it has.
@@ -76,6 +86,7 @@ impl Roster {
             shares: [const { Share(AtomicU64::new(0)) }; MOST_SHARES],
             bell: Signal::new(),
             wanted: AtomicUsize::new(0),
+            has_slept: AtomicBool::new(false),
             waited: AtomicU64::new(0),
             workers: Mutex::new(Vec::new()),
         }
@@ -97,9 +108,11 @@ impl Roster {
         };
         self.resize(&mut workers, super::size() - 1)?;
         self.post(region, threads);
+        self.ring(&workers, threads - 1);
         self.take_part(region, threads, 0);
         self.seats.clear(OPEN);
-        let (_, waited) = self.seats.wait(|seats| seats % SEAT > 0);
+        let has_slept = || self.has_slept.store(true, Relaxed);
+        let (_, waited) = self.seats.wait(|seats| seats % SEAT > 0, has_slept);
         if !waited.is_zero() {
             self.waited.fetch_add(waited.as_nanos() as u64, Relaxed);
         }
@@ -118,7 +131,16 @@ impl Roster {
             of_one.set(share(region.chunks, 1, shares, n));
         }
         self.seats.set(OPEN + (threads as u32 - 1) * SEAT);
-        self.bell.add(1, threads - 1);
+    }
+
+    /// Calls up to `most` workers, and keeps those off the calling thread's processor who might wake
+    /// up there, or on whose processor that thread has just woken up.
+    fn ring(&self, workers: &[Worker], most: usize) {
+        let has_slept = self.has_slept.swap(false, Relaxed);
+        let near = workers.iter().filter(|worker| has_slept || worker.place.is_asleep());
+        let apart: SmallVec<[_; 4]> = near.take(most).map(|one| one.place.elsewhere()).collect();
+        self.bell.add(1, most);
+        drop(apart);
     }
 
     /// Runs chunks until all are claimed.
@@ -140,30 +162,33 @@ impl Roster {
         self.seats.leave(|seats| seats & OPEN == 0 && seats % SEAT == 1);
     }
 
-    fn work(&self, number: usize) {
+    fn work(&self, number: usize, place: &Place) {
         super::unbind();
         let mut heard = self.bell.get();
         while number < self.wanted.load(Acquire) {
             self.help();
-            (heard, _) = self.bell.wait(|rung| rung == heard);
+            (heard, _) = self.bell.wait(|rung| rung == heard, || place.sleeps());
+            place.wakes();
         }
     }
 
     /// Starts or ends workers.
-    fn resize(&'static self, workers: &mut Vec<JoinHandle<()>>, wanted: usize) -> Result<()> {
+    fn resize(&'static self, workers: &mut Vec<Worker>, wanted: usize) -> Result<()> {
         if workers.len() == wanted {
             return Ok(());
         }
         self.wanted.store(wanted, Release);
         if workers.len() > wanted {
             self.bell.add(1, usize::MAX);
-            workers.drain(wanted..).for_each(|worker| drop(worker.join()));
+            workers.drain(wanted..).for_each(|worker| drop(worker.thread.join()));
         }
         while workers.len() < wanted {
             let number = workers.len();
             let thread = Builder::new().name(format!("singa_rs {}", number + 1));
-            let begun = thread.stack_size(STACK_BYTES).spawn(move || self.work(number));
-            workers.push(begun.map_err(|_| refusal(wanted - number))?);
+            let place = Arc::<Place>::default();
+            let own = place.clone();
+            let begun = thread.stack_size(STACK_BYTES).spawn(move || self.work(number, &own));
+            workers.push(Worker { thread: begun.map_err(|_| refusal(wanted - number))?, place });
         }
         Ok(())
     }

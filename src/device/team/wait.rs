@@ -58,8 +58,8 @@ impl Signal {
     }
 
     /// Waits while the number is one for which `is_early` holds; returns the first that is not, and
-    /// how long it took unless that was hardly any time.
-    pub fn wait(&self, is_early: impl Fn(u32) -> bool) -> (u32, Duration) {
+    /// how long it took unless that was hardly any time. Calls `asleep` before it sleeps.
+    pub fn wait(&self, is_early: impl Fn(u32) -> bool, asleep: impl FnOnce()) -> (u32, Duration) {
         if let Some(value) = self.look(&is_early) {
             return (value, Duration::ZERO);
         }
@@ -69,6 +69,7 @@ impl Signal {
                 return (value, begun.elapsed());
             }
         }
+        asleep();
         (self.sleep(is_early), begun.elapsed())
     }
 

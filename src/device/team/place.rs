@@ -1,0 +1,172 @@
+//! Where workers run: not on the processor of the thread that calls them.
+//!
+//! Linux may wake a thread on the processor of the one that wakes it. In a virtual machine it often
+//! does, since a processor that is halted there passes for busy. The two would then take turns, for
+//! milliseconds each, while the other processor has nothing to do.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+
+/// A worker's thread, and whether it sleeps.
+#[derive(Default)]
+pub struct Place {
+    /// 0 for a worker that has never slept.
+    thread: AtomicI32,
+    is_asleep: AtomicBool,
+}
+
+impl Place {
+    /// Notes that the calling thread, the worker, goes to sleep.
+    pub fn sleeps(&self) {
+        self.thread.store(system::thread(), SeqCst);
+        self.is_asleep.store(true, SeqCst);
+    }
+
+    /// Notes that it is awake.
+    pub fn wakes(&self) {
+        self.is_asleep.store(false, SeqCst);
+    }
+
+    /// Whether the worker sleeps, or is about to.
+    pub fn is_asleep(&self) -> bool {
+        self.is_asleep.load(SeqCst)
+    }
+
+    /// Keeps the worker off the calling thread's processor until the result is dropped. Where it
+    /// then is, it may stay.
+    pub fn elsewhere(&self) -> Option<system::Elsewhere> {
+        let thread = self.thread.load(SeqCst);
+        if thread == 0 { None } else { system::Elsewhere::new(thread) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use libc::{
+        CPU_CLR, CPU_COUNT, CPU_ISSET, SYS_gettid, cpu_set_t, sched_getaffinity, sched_getcpu,
+        sched_setaffinity, syscall,
+    };
+
+    /// A thread that may not run on one of its processors, as long as this lives.
+    pub struct Elsewhere {
+        thread: i32,
+        before: cpu_set_t,
+    }
+
+    impl Elsewhere {
+        /// Not on the calling thread's processor; `None` if the thread may run nowhere else, or the
+        /// system refuses.
+        pub fn new(thread: i32) -> Option<Self> {
+            let before = processors(thread)?;
+            let others = without(before, here()?)?;
+            allow(thread, &others).then_some(Elsewhere { thread, before })
+        }
+    }
+
+    impl Drop for Elsewhere {
+        fn drop(&mut self) {
+            allow(self.thread, &self.before);
+        }
+    }
+
+    /// A set of processors without one of them; `None` if that is none or the only one.
+    fn without(mut set: cpu_set_t, processor: usize) -> Option<cpu_set_t> {
+        // SAFETY: the set is plain bits, and the one that is read and cleared is among them.
+        unsafe {
+            let is_in = processor < 8 * size_of_val(&set) && CPU_ISSET(processor, &set);
+            if is_in {
+                CPU_CLR(processor, &mut set);
+            }
+            (is_in && CPU_COUNT(&set) > 0).then_some(set)
+        }
+    }
+
+    /// The processors that a thread may run on.
+    pub fn processors(thread: i32) -> Option<cpu_set_t> {
+        // SAFETY: a set of processors is plain bits, and the call writes no more than its size.
+        unsafe {
+            let mut set: cpu_set_t = std::mem::zeroed();
+            (sched_getaffinity(thread, size_of_val(&set), &mut set) == 0).then_some(set)
+        }
+    }
+
+    /// Lets a thread run on these processors; false if the system refuses.
+    fn allow(thread: i32, set: &cpu_set_t) -> bool {
+        // SAFETY: the set is live.
+        unsafe { sched_setaffinity(thread, size_of_val(set), set) == 0 }
+    }
+
+    /// The number of the calling thread.
+    pub fn thread() -> i32 {
+        // SAFETY: the call takes nothing.
+        unsafe { syscall(SYS_gettid) as i32 }
+    }
+
+    /// The processor of the calling thread.
+    fn here() -> Option<usize> {
+        // SAFETY: the call takes nothing.
+        usize::try_from(unsafe { sched_getcpu() }).ok()
+    }
+}
+
+/// Other systems choose processors themselves.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    /// Nothing.
+    pub struct Elsewhere;
+
+    impl Elsewhere {
+        pub fn new(_: i32) -> Option<Self> {
+            None
+        }
+    }
+
+    pub fn thread() -> i32 {
+        0
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use libc::CPU_COUNT;
+
+    use super::*;
+
+    fn count(thread: i32) -> i32 {
+        // SAFETY: the set is plain bits.
+        unsafe { CPU_COUNT(&system::processors(thread).unwrap()) }
+    }
+
+    #[test]
+    fn a_sleeper_is_kept_off_the_callers_processor_for_a_while() {
+        let place = Arc::new(Place::default());
+        assert!(place.elsewhere().is_none(), "it has not slept");
+        let (noted, has_noted) = channel();
+        let (end, is_over) = channel::<()>();
+        let sleeper = std::thread::spawn({
+            let place = place.clone();
+            move || {
+                place.sleeps();
+                noted.send(()).unwrap();
+                is_over.recv().unwrap_err();
+                place.wakes();
+            }
+        });
+        has_noted.recv().unwrap();
+        assert!(place.is_asleep());
+        let thread = place.thread.load(SeqCst);
+        let all = count(thread);
+        let apart = place.elsewhere();
+        assert_eq!(count(thread), if all > 1 { all - 1 } else { all });
+        assert_eq!(apart.is_some(), all > 1);
+        drop(apart);
+        assert_eq!(count(thread), all);
+        drop(end);
+        sleeper.join().unwrap();
+        assert!(!place.is_asleep());
+        assert!(place.elsewhere().is_none(), "its thread has ended");
+    }
+}
