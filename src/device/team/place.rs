@@ -1,35 +1,45 @@
 //! Where workers run: not on the processor of the thread that calls them.
 //!
-//! Linux may wake a thread on the processor of the one that wakes it. In a virtual machine it often
-//! does, since a processor that is halted there passes for busy. The two would then take turns, for
-//! milliseconds each, while the other processor has nothing to do.
+//! Linux may wake a thread on the processor of the one that wakes it, if that has had little to do of
+//! late. In a virtual machine it often does, since a processor that is halted there passes for busy.
+//! The two would then take turns, for milliseconds each, while the other processor has nothing to do.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 
-/// A worker's thread, and whether it sleeps.
-#[derive(Default)]
+/// Milliseconds of sleep after which the calling thread's processor has had little to do.
+const PAUSE: u64 = 4;
+/// Milliseconds for which it then has had little to do of late.
+const LATELY: u64 = 200;
+/// A time of going to sleep that never comes.
+const AWAKE: u64 = u64::MAX;
+
+/// A worker's thread, and since when it sleeps.
 pub struct Place {
     /// 0 for a worker that has never slept.
     thread: AtomicI32,
-    is_asleep: AtomicBool,
+    since: AtomicU64,
 }
 
 impl Place {
+    pub const fn new() -> Self {
+        Place { thread: AtomicI32::new(0), since: AtomicU64::new(AWAKE) }
+    }
+
     /// Notes that the calling thread, the worker, goes to sleep.
     pub fn sleeps(&self) {
         self.thread.store(system::thread(), SeqCst);
-        self.is_asleep.store(true, SeqCst);
+        self.since.store(system::milliseconds(), SeqCst);
     }
 
     /// Notes that it is awake.
     pub fn wakes(&self) {
-        self.is_asleep.store(false, SeqCst);
+        self.since.store(AWAKE, SeqCst);
     }
 
     /// Whether the worker sleeps, or is about to.
     pub fn is_asleep(&self) -> bool {
-        self.is_asleep.load(SeqCst)
+        self.since.load(SeqCst) != AWAKE
     }
 
     /// Keeps the worker off the calling thread's processor until the result is dropped. Where it
@@ -40,11 +50,30 @@ impl Place {
     }
 }
 
+/// Until when threads may meet on a processor, in milliseconds.
+pub struct Danger(AtomicU64);
+
+impl Danger {
+    pub const fn new() -> Self {
+        Danger(AtomicU64::new(0))
+    }
+
+    /// Whether one of these workers may meet the calling thread when it is woken.
+    pub fn is_there<'a>(&self, workers: impl Iterator<Item = &'a Place>) -> bool {
+        let Some(first) = workers.map(|place| place.since.load(SeqCst)).min() else { return false };
+        let now = system::milliseconds();
+        if now.saturating_sub(first) >= PAUSE {
+            self.0.store(now + LATELY, SeqCst);
+        }
+        now < self.0.load(SeqCst)
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use libc::{
-        CPU_CLR, CPU_COUNT, CPU_ISSET, SYS_gettid, cpu_set_t, sched_getaffinity, sched_getcpu,
-        sched_setaffinity, syscall,
+        CLOCK_MONOTONIC_COARSE, CPU_CLR, CPU_COUNT, CPU_ISSET, SYS_gettid, clock_gettime,
+        cpu_set_t, sched_getaffinity, sched_getcpu, sched_setaffinity, syscall, timespec,
     };
 
     /// A thread that may not run on one of its processors, as long as this lives.
@@ -102,6 +131,14 @@ mod system {
         unsafe { syscall(SYS_gettid) as i32 }
     }
 
+    /// Milliseconds of a clock that is cheap to read.
+    pub fn milliseconds() -> u64 {
+        let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes the time.
+        unsafe { clock_gettime(CLOCK_MONOTONIC_COARSE, &mut now) };
+        now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    }
+
     /// The processor of the calling thread.
     fn here() -> Option<usize> {
         // SAFETY: the call takes nothing.
@@ -124,6 +161,10 @@ mod system {
     pub fn thread() -> i32 {
         0
     }
+
+    pub fn milliseconds() -> u64 {
+        0
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -142,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_kept_off_the_callers_processor_for_a_while() {
-        let place = Arc::new(Place::default());
+        let place = Arc::new(Place::new());
         assert!(place.elsewhere().is_none(), "it has not slept");
         let (noted, has_noted) = channel();
         let (end, is_over) = channel::<()>();
@@ -168,5 +209,20 @@ mod tests {
         sleeper.join().unwrap();
         assert!(!place.is_asleep());
         assert!(place.elsewhere().is_none(), "its thread has ended");
+    }
+
+    #[test]
+    fn threads_may_meet_for_a_while_after_a_pause() {
+        let (danger, place) = (Danger::new(), Place::new());
+        let is_there = || danger.is_there([&place].into_iter());
+        assert!(!is_there(), "awake");
+        place.sleeps();
+        assert!(!is_there(), "has just fallen asleep");
+        place.since.fetch_sub(PAUSE, SeqCst);
+        assert!(is_there());
+        place.wakes();
+        assert!(is_there());
+        danger.0.fetch_sub(LATELY, SeqCst);
+        assert!(!is_there() && !danger.is_there([].into_iter()));
     }
 }

@@ -15,7 +15,7 @@ use std::thread::{Builder, JoinHandle};
 
 use smallvec::SmallVec;
 
-use super::place::Place;
+use super::place::{Danger, Place};
 use super::region::Region;
 use super::wait::Signal;
 use super::{Error, Result, share};
@@ -42,6 +42,7 @@ pub struct Roster {
     wanted: AtomicUsize,
     /// Whether a thread slept at the end of its region, and none has called workers since.
     has_slept: AtomicBool,
+    danger: Danger,
     /// For how many nanoseconds calling threads have waited for workers to leave a region.
     pub waited: AtomicU64,
     /// Locked by the thread whose region runs.
@@ -87,6 +88,7 @@ impl Roster {
             bell: Signal::new(),
             wanted: AtomicUsize::new(0),
             has_slept: AtomicBool::new(false),
+            danger: Danger::new(),
             waited: AtomicU64::new(0),
             workers: Mutex::new(Vec::new()),
         }
@@ -136,11 +138,16 @@ impl Roster {
     /// Calls up to `most` workers, and keeps those off the calling thread's processor who might wake
     /// up there, or on whose processor that thread has just woken up.
     fn ring(&self, workers: &[Worker], most: usize) {
-        let has_slept = self.has_slept.swap(false, Relaxed);
-        let near = workers.iter().filter(|worker| has_slept || worker.place.is_asleep());
-        let apart: SmallVec<[_; 4]> = near.take(most).map(|one| one.place.elsewhere()).collect();
+        let has_slept = self.has_slept.load(Relaxed);
+        let near = { workers.iter().map(|worker| &*worker.place) }
+            .filter(|place| has_slept || place.is_asleep())
+            .take(most);
+        let is_danger = self.danger.is_there(near.clone());
+        let apart = near.filter(|_| is_danger).map(Place::elsewhere);
+        let apart: SmallVec<[_; 4]> = apart.collect();
         self.bell.add(1, most);
         drop(apart);
+        self.has_slept.store(false, Relaxed);
     }
 
     /// Runs chunks until all are claimed.
@@ -185,7 +192,7 @@ impl Roster {
         while workers.len() < wanted {
             let number = workers.len();
             let thread = Builder::new().name(format!("singa_rs {}", number + 1));
-            let place = Arc::<Place>::default();
+            let place = Arc::new(Place::new());
             let own = place.clone();
             let begun = thread.stack_size(STACK_BYTES).spawn(move || self.work(number, &own));
             workers.push(Worker { thread: begun.map_err(|_| refusal(wanted - number))?, place });
