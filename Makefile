@@ -237,14 +237,16 @@ test-aarch64:
 	CXX=aarch64-linux-gnu-g++ cargo test --no-default-features --lib \
 	    --target aarch64-unknown-linux-gnu -- $(ARGS)
 
-# Where the standard library of a system cannot be fetched, that system is left out, and named.
+# Where the standard library of a system cannot be fetched, that system is left out, and named. In a
+# folder of its own, so that nothing else that is compiled waits for it.
 OTHER_SYSTEMS := aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-windows-gnu
 other-systems:
 	@for system in $(OTHER_SYSTEMS); do \
 	    rustup target list --installed 2> /dev/null | grep -q $$system \
 	        || timeout 120 rustup target add $$system > /dev/null 2>&1 \
 	        || { echo "$$system: not checked, its standard library is not to be had"; continue; }; \
-	    PYO3_NO_PYTHON=1 RUSTFLAGS="-D warnings" cargo check --quiet --target $$system || exit 1; \
+	    PYO3_NO_PYTHON=1 RUSTFLAGS="-D warnings" cargo check --quiet --target $$system \
+	        --target-dir target/other-systems || exit 1; \
 	    echo "$$system: compiles"; done
 
 # In a folder of its own, as the extension module has the same name.

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::shape::{Shape, memory_order};
 
 /// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` replace `axis`
 /// (ONNX `Gather`). Indices are of any int or float dtype and rank; negative ones count from the
 /// end. An index out of range is an [`Error::Index`], a fractional one an [`Error::Value`], before
-/// anything is written. y is row-major.
+/// anything is written. y is row-major; where places along one axis of a dense x are taken, and that
+/// is not the innermost in memory, y lies in memory as x does (images stay channels-last).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Gather {
     /// The axis of x that is indexed.
@@ -36,7 +37,10 @@ impl Family for Gather {
         let (before, after) = (&x.shape[..axis], &x.shape[axis + 1..]);
         let shape: Shape = [before, &indices.shape, after].concat().into_iter().collect();
         shape.checked_numel(self.name())?;
-        Ok(smallvec::smallvec![Meta::new(x.dtype, shape)])
+        let is_inner = memory_order(x.strides.iter().copied()).last() == Some(&axis);
+        let keeps_order = indices.shape.rank() == 1 && !is_inner && x.is_dense();
+        let strides = if keeps_order { shape.dense_like(&x.strides) } else { shape.contiguous() };
+        Ok(smallvec::smallvec![Meta { dtype: x.dtype, strides, shape }])
     }
 
     fn checked(&self) -> &'static [usize] {
@@ -48,6 +52,22 @@ impl Family for Gather {
     }
 
     moves_only!();
+}
+
+impl Gather {
+    /// The axis, x and y with their axes in the order in which y, as inferred, is row-major.
+    ///
+    /// # Errors
+    /// Those of [`Shape::axis`].
+    pub fn row_major(&self, x: &Meta, y: &Meta) -> Result<(usize, Meta, Meta)> {
+        let axis = x.shape.axis(self.name(), self.axis)?;
+        if y.is_contiguous() {
+            return Ok((axis, x.clone(), y.clone()));
+        }
+        let order = memory_order(y.strides.iter().copied());
+        let place = order.iter().position(|&d| d == axis).unwrap_or(axis);
+        Ok((place, x.permuted(&order), y.permuted(&order)))
+    }
 }
 
 /// (dy, indices) -> dx: the gradient of [`Gather`] with respect to x, whose axis has `size`

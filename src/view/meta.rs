@@ -50,6 +50,12 @@ impl Meta {
         Meta { dtype: self.dtype, shape, strides: others().map(|d| self.strides[d]).collect() }
     }
 
+    /// The same with its axes in this order.
+    pub fn permuted(&self, order: &[usize]) -> Self {
+        let strides = order.iter().map(|&d| self.strides[d]).collect();
+        Meta { dtype: self.dtype, shape: order.iter().map(|&d| self.shape[d]).collect(), strides }
+    }
+
     /// The number of elements.
     pub fn numel(&self) -> usize {
         self.shape.numel()

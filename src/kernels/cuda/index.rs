@@ -46,12 +46,12 @@ fn sizes(source: &mut Source, meta: &Meta, axes: Range<usize>) -> String {
 /// # Errors
 /// Those of the axis.
 pub fn gather(op: &Gather, io: &[&Meta]) -> Result<Program> {
-    let (x, indices, y) = (io[0], io[1], io[2]);
-    let axis = x.shape.axis(op.name(), op.axis)?;
+    let (axis, x, y) = op.row_major(io[0], io[2])?;
+    let indices = io[1];
     let mut source = Source::new(op.name(), &[x.dtype, indices.dtype], &[y.dtype]).with(TEMPLATES);
-    let walks = [along(x, 0..axis), all(indices), along(x, axis + 1..x.shape.rank())];
+    let walks = [along(&x, 0..axis), all(indices), along(&x, axis + 1..x.shape.rank())];
     let [outer, places, inner] = walks.map(|walk| source.walk(&walk));
-    let of = sizes(&mut source, y, axis..axis + indices.shape.rank());
+    let of = sizes(&mut source, &y, axis..axis + indices.shape.rank());
     let (size, step) = (source.size(x.shape[axis]), source.integer(x.strides[axis] as i64));
     source.line(format!(
         "gather(g.in0, g.in1, g.out0, {outer}, {places}, {inner}, {of}, {size}, {step});"

@@ -290,6 +290,29 @@ fn few_images_of_many_channels_are_cut() {
     }
 }
 
+/// Transposed convolutions whose windows do not overlap enlarge each row by itself; others do not.
+#[test]
+fn rows_of_an_enlarged_image_are_cut() {
+    let mut random = Random::new(34);
+    for (channels, stride, kernel, padding, gap) in [
+        ([24, 24], 2, 2, 0, 1),
+        ([1, 24], 2, 2, 0, 1),
+        ([16, 40], 4, 4, 0, 1),
+        ([16, 32], 3, 2, 0, 2),
+        ([24, 24], 2, 3, 1, 1),
+        ([24, 24], 3, 2, 0, 1),
+        ([24, 24], 2, 2, 1, 1),
+    ] {
+        let geometry = Geometry::new(&[stride; 2], &[padding; 4], &[gap; 2], 1);
+        let case = Case::of(geometry, 1, channels, &[72, 48], &[kernel; 2]).unwrap();
+        let [_, w, dy] = case.shapes().map(|shape| random.tensor(usual(DType::Float32, &shape)));
+        let [_, kind, _] = kinds(&case);
+        check_portable(&kind, &[&dy, &w], 2);
+        let [one, many] = [1, 4].map(|threads| apply(&kind, &[&dy, &w], threads).unwrap());
+        assert!(one == many, "{kind:?}");
+    }
+}
+
 /// Where oneDNN has a layout of its own for them, they are put into rows in place, piece by piece.
 #[test]
 fn large_weight_gradients_are_those_of_portable_kernels() {

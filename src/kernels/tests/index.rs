@@ -17,9 +17,12 @@ fn sources(shape: &[usize], axis: usize, indices: &[f64]) -> Vec<usize> {
     (0..outer).flat_map(|o| indices.iter().flat_map(move |&i| row(o, i))).collect()
 }
 
-fn indices(dtype: DType) -> [Tensor; 2] {
-    let sign = |i: f64| if dtype == DType::UInt8 { i.abs() } else { i };
-    [[3, 1], [1, 2]].map(|strides| Tensor::strided(dtype, &[2, 3], &strides, &INDICES.map(sign)))
+/// In two axes, row-major and not, and in one.
+fn indices(dtype: DType) -> [Tensor; 3] {
+    let values = INDICES.map(|i| if dtype == DType::UInt8 { i.abs() } else { i });
+    let [rows, columns] =
+        [[3, 1], [1, 2]].map(|strides| Tensor::strided(dtype, &[2, 3], &strides, &values));
+    [rows, columns, Tensor::strided(dtype, &[6], &[1], &values)]
 }
 
 #[test]
@@ -41,6 +44,20 @@ fn every_dtype_axis_and_layout() {
             }
         }
     }
+}
+
+#[test]
+fn images_stay_channels_last() {
+    let nhwc = smallvec::smallvec![60, 1, 15, 3];
+    let x = Meta { strides: nhwc, ..Meta::new(DType::Float32, [2, 3, 4, 5]) };
+    let strides = |axis, indices: &[usize]| {
+        let metas = Gather { axis }.infer(&[&x, &Meta::new(DType::Int32, indices)]).unwrap();
+        metas[0].strides.to_vec()
+    };
+    assert_eq!(strides(2, &[6]), [90, 1, 15, 3]);
+    assert_eq!(strides(3, &[7]), [84, 1, 21, 3]);
+    assert_eq!(strides(1, &[2]), [40, 20, 5, 1], "channels are the innermost");
+    assert_eq!(strides(2, &[1, 6]), [90, 30, 30, 5, 1], "another rank");
 }
 
 #[test]
@@ -155,7 +172,7 @@ fn places_count_from_the_front() {
             apply_any_width(&Places { of, size, wraps: true }, std::slice::from_ref(&i)).unwrap()
         };
         let got = places(Some(5)).remove(0);
-        assert_eq!(got.meta, Meta::new(DType::Int64, [2, 3]));
+        assert_eq!(got.meta, Meta::new(DType::Int64, i.meta.shape.clone()));
         let want = i.values().into_iter().map(|i| if i < 0.0 { i + 5.0 } else { i });
         assert_eq!(got.values(), want.collect::<Vec<_>>());
         assert_eq!(places(None)[0].values(), i.values());

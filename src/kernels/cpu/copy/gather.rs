@@ -17,14 +17,14 @@ use crate::ops::{Family, Meta};
 /// The number of elements of a row that are summed at a time.
 const CHUNK: usize = 256;
 
-/// Prepares (x, indices) -> y, row-major.
+/// Prepares (x, indices) -> y.
 ///
 /// # Errors
-/// Those of [`Shape::axis`](crate::shape::Shape::axis).
+/// Those of [`Gather::row_major`].
 pub fn gather(op: &Gather, io: &[&Meta], Width(width): Width) -> Result<Arc<dyn Kernel>> {
-    let (x, axis) = (io[0], io[0].shape.axis(op.name(), op.axis)?);
+    let (axis, x, _) = op.row_major(io[0], io[2])?;
     let indices = Indices::new(op.name(), 1, Some(x.shape[axis]), io[1]);
-    let (Split { outer, inner, .. }, step) = (Split::new(x, axis..axis + 1), x.strides[axis]);
+    let (Split { outer, inner, .. }, step) = (Split::new(&x, axis..axis + 1), x.strides[axis]);
     Ok(by_size!(x.dtype.size(), T => indexed(indices, 0, move |io, entries| {
         let (count, length) = (entries.len(), inner.elements());
         team::ranges(outer.elements() * count, 1, width, &|mut rows, _| {

@@ -115,7 +115,8 @@ impl Convolution {
             return [(images > 1).then(|| Cut::Images(of_images(wanted))), None, None];
         }
         let bands = wanted.div_ceil(images).min(self.y.shape[2] / FEWEST_ROWS);
-        let rows = self.pass == Propagation::Forward && bands > 1;
+        let has_rows = self.pass == Propagation::Forward || self.has_rows_of_its_own();
+        let rows = has_rows && bands > 1;
         let rows = rows.then(|| Cut::Rows(self.y.shape[2].div_ceil(bands)));
         let (channels, images) =
             (channels.map(Cut::Channels), (images > 1).then_some(Cut::Images(1)));
@@ -150,6 +151,19 @@ impl Convolution {
         let taps: i64 = self.w[self.w.len() + 1 - rank..].iter().product();
         debug_assert_eq!(self.w.len(), rank + is_grouped as usize);
         2 * self.y.numel() as u64 * taps as u64
+    }
+
+    /// How many rows of x a row of y extends over.
+    fn reach(&self) -> i64 {
+        let taps = self.w[self.w.len() + 2 - self.y.shape.rank()];
+        (taps - 1) * (self.window.gap[0] + 1) + 1
+    }
+
+    /// Whether each row of y has rows of x that no other one has, and x no others, as where images
+    /// are enlarged by a transposed convolution.
+    fn has_rows_of_its_own(&self) -> bool {
+        let (stride, rows) = (self.window.stride[0], [&self.x, &self.y].map(|t| t.shape[2] as i64));
+        self.reach() == stride && self.window.before[0] == 0 && rows[0] == rows[1] * stride
     }
 
     fn is_grouped(&self) -> bool {
@@ -229,10 +243,8 @@ impl Convolution {
     /// the rows see padding alone.
     pub fn band(&self, first: usize, end: usize) -> Option<(Convolution, usize)> {
         let (window, height) = (&self.window, self.x.shape[2] as i64);
-        let taps = self.w[self.w.len() + 2 - self.y.shape.rank()];
-        let reach = (taps - 1) * (window.gap[0] + 1) + 1;
         let from = first as i64 * window.stride[0] - window.before[0];
-        let to = (end as i64 - 1) * window.stride[0] - window.before[0] + reach;
+        let to = (end as i64 - 1) * window.stride[0] - window.before[0] + self.reach();
         let (start, stop) = (from.clamp(0, height), to.clamp(0, height));
         let mut piece = self.clone();
         piece.window.before[0] = start - from;
