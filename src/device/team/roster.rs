@@ -147,7 +147,9 @@ impl Roster {
         let apart: SmallVec<[_; 4]> = apart.collect();
         self.bell.add(1, most);
         drop(apart);
-        self.has_slept.store(false, Relaxed);
+        if has_slept {
+            self.has_slept.store(false, Relaxed);
+        }
     }
 
     /// Runs chunks until all are claimed.
