@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::{env, fs};
 
+use super::system::milliseconds;
+
 /// The processors that affinity and the control group's quota (rounded up) allow, but at most
 /// `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`. Counted anew every second.
 pub fn allowed_threads() -> usize {
     static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
     static ALLOWED: AtomicUsize = AtomicUsize::new(1);
-    let now = system::seconds();
+    let now = milliseconds() / 1000;
     if COUNTED.load(Relaxed) != now {
         ALLOWED.store(count(), Relaxed);
         COUNTED.store(now, Relaxed);
@@ -43,8 +45,8 @@ fn omp_threads(text: &str) -> Option<usize> {
 /// of them when it is loaded.
 fn processors() -> usize {
     static FIRST: OnceLock<usize> = OnceLock::new();
-    let first = *FIRST.get_or_init(system::processors);
-    if is_bound_by_openmp() { first } else { system::processors() }
+    let first = *FIRST.get_or_init(affinity::processors);
+    if is_bound_by_openmp() { first } else { affinity::processors() }
 }
 
 fn is_bound_by_openmp() -> bool {
@@ -57,7 +59,7 @@ fn is_bound_by_openmp() -> bool {
 /// bound the thread that starts it.
 pub fn unbind() {
     if is_bound_by_openmp() {
-        system::unbind();
+        affinity::unbind();
     }
 }
 
@@ -101,52 +103,38 @@ fn parse_limit(text: &str) -> Option<f64> {
 }
 
 #[cfg(target_os = "linux")]
-mod system {
+mod affinity {
     use std::sync::OnceLock;
 
-    use libc::{CLOCK_MONOTONIC_COARSE, CPU_COUNT, clock_gettime, cpu_set_t, sched_getaffinity};
+    use libc::{CPU_COUNT, cpu_set_t};
+
+    use crate::device::team::system::{allow, processors_of};
 
     /// The processors that the main thread may run on, as found first.
     static FIRST: OnceLock<cpu_set_t> = OnceLock::new();
 
     /// How many processors the main thread may run on.
     pub fn processors() -> usize {
-        // SAFETY: a set of processors is plain bits, and the call writes no more than its size.
-        let count = unsafe {
-            let mut set: cpu_set_t = std::mem::zeroed();
-            let status = sched_getaffinity(libc::getpid(), size_of_val(&set), &mut set);
-            if status == 0 {
-                FIRST.get_or_init(|| set);
-                CPU_COUNT(&set) as usize
-            } else {
-                0
-            }
-        };
-        if count > 0 { count } else { std::thread::available_parallelism().map_or(1, usize::from) }
+        // SAFETY: the call takes nothing.
+        let main = unsafe { libc::getpid() };
+        let counted = processors_of(main).map(|set| {
+            FIRST.get_or_init(|| set);
+            // SAFETY: a set of processors is plain bits.
+            unsafe { CPU_COUNT(&set) as usize }
+        });
+        let others = || std::thread::available_parallelism().map_or(1, usize::from);
+        counted.filter(|&count| count > 0).unwrap_or_else(others)
     }
 
-    /// Lets the calling thread run on the processors found first.
+    /// Lets the calling thread run on the processors found first; if the system refuses, it stays
+    /// where it is.
     pub fn unbind() {
-        if let Some(set) = FIRST.get() {
-            // SAFETY: the set is live; if the call fails, the thread stays where it is.
-            unsafe { libc::sched_setaffinity(0, size_of_val(set), set) };
-        }
-    }
-
-    /// Seconds of a clock that is cheap to read.
-    pub fn seconds() -> u64 {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call writes the time.
-        unsafe { clock_gettime(CLOCK_MONOTONIC_COARSE, &mut now) };
-        now.tv_sec as u64
+        FIRST.get().map(|set| allow(0, set));
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-mod system {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-
+mod affinity {
     /// How many processors the process may use.
     pub fn processors() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
@@ -154,12 +142,6 @@ mod system {
 
     /// Nothing binds threads here.
     pub fn unbind() {}
-
-    /// Seconds since the first call.
-    pub fn seconds() -> u64 {
-        static FIRST: OnceLock<Instant> = OnceLock::new();
-        FIRST.get_or_init(Instant::now).elapsed().as_secs()
-    }
 }
 
 #[cfg(test)]

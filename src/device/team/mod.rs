@@ -9,6 +9,7 @@ mod allowed;
 mod place;
 mod region;
 mod roster;
+mod system;
 mod wait;
 
 use std::ops::Range;

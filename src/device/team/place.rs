@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 
+use super::system::milliseconds;
+
 /// Milliseconds of sleep after which the calling thread's processor has had little to do.
 const PAUSE: u64 = 4;
 /// Milliseconds for which it then has had little to do of late.
@@ -28,8 +30,8 @@ impl Place {
 
     /// Notes that the calling thread, the worker, goes to sleep.
     pub fn sleeps(&self) {
-        self.thread.store(system::thread(), SeqCst);
-        self.since.store(system::milliseconds(), SeqCst);
+        self.thread.store(moving::thread(), SeqCst);
+        self.since.store(milliseconds(), SeqCst);
     }
 
     /// Notes that it is awake.
@@ -44,9 +46,9 @@ impl Place {
 
     /// Keeps the worker off the calling thread's processor until the result is dropped. Where it
     /// then is, it may stay.
-    pub fn elsewhere(&self) -> Option<system::Elsewhere> {
+    pub fn elsewhere(&self) -> Option<moving::Elsewhere> {
         let thread = self.thread.load(SeqCst);
-        if thread == 0 { None } else { system::Elsewhere::new(thread) }
+        if thread == 0 { None } else { moving::Elsewhere::new(thread) }
     }
 }
 
@@ -61,7 +63,7 @@ impl Danger {
     /// Whether one of these workers may meet the calling thread when it is woken.
     pub fn is_there<'a>(&self, workers: impl Iterator<Item = &'a Place>) -> bool {
         let Some(first) = workers.map(|place| place.since.load(SeqCst)).min() else { return false };
-        let now = system::milliseconds();
+        let now = milliseconds();
         if now.saturating_sub(first) >= PAUSE {
             self.0.store(now + LATELY, SeqCst);
         }
@@ -70,11 +72,10 @@ impl Danger {
 }
 
 #[cfg(target_os = "linux")]
-mod system {
-    use libc::{
-        CLOCK_MONOTONIC_COARSE, CPU_CLR, CPU_COUNT, CPU_ISSET, SYS_gettid, clock_gettime,
-        cpu_set_t, sched_getaffinity, sched_getcpu, sched_setaffinity, syscall, timespec,
-    };
+mod moving {
+    use libc::{CPU_CLR, CPU_COUNT, CPU_ISSET, SYS_gettid, cpu_set_t, sched_getcpu, syscall};
+
+    use crate::device::team::system::{allow, processors_of};
 
     /// A thread that may not run on one of its processors, as long as this lives.
     pub struct Elsewhere {
@@ -86,7 +87,7 @@ mod system {
         /// Not on the calling thread's processor; `None` if the thread may run nowhere else, or the
         /// system refuses.
         pub fn new(thread: i32) -> Option<Self> {
-            let before = processors(thread)?;
+            let before = processors_of(thread)?;
             let others = without(before, here()?)?;
             allow(thread, &others).then_some(Elsewhere { thread, before })
         }
@@ -110,33 +111,10 @@ mod system {
         }
     }
 
-    /// The processors that a thread may run on.
-    pub fn processors(thread: i32) -> Option<cpu_set_t> {
-        // SAFETY: a set of processors is plain bits, and the call writes no more than its size.
-        unsafe {
-            let mut set: cpu_set_t = std::mem::zeroed();
-            (sched_getaffinity(thread, size_of_val(&set), &mut set) == 0).then_some(set)
-        }
-    }
-
-    /// Lets a thread run on these processors; false if the system refuses.
-    fn allow(thread: i32, set: &cpu_set_t) -> bool {
-        // SAFETY: the set is live.
-        unsafe { sched_setaffinity(thread, size_of_val(set), set) == 0 }
-    }
-
     /// The number of the calling thread.
     pub fn thread() -> i32 {
         // SAFETY: the call takes nothing.
         unsafe { syscall(SYS_gettid) as i32 }
-    }
-
-    /// Milliseconds of a clock that is cheap to read.
-    pub fn milliseconds() -> u64 {
-        let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call writes the time.
-        unsafe { clock_gettime(CLOCK_MONOTONIC_COARSE, &mut now) };
-        now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
     }
 
     /// The processor of the calling thread.
@@ -148,7 +126,7 @@ mod system {
 
 /// Other systems choose processors themselves.
 #[cfg(not(target_os = "linux"))]
-mod system {
+mod moving {
     /// Nothing.
     pub struct Elsewhere;
 
@@ -161,10 +139,6 @@ mod system {
     pub fn thread() -> i32 {
         0
     }
-
-    pub fn milliseconds() -> u64 {
-        0
-    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -175,10 +149,11 @@ mod tests {
     use libc::CPU_COUNT;
 
     use super::*;
+    use crate::device::team::system::processors_of;
 
     fn count(thread: i32) -> i32 {
         // SAFETY: the set is plain bits.
-        unsafe { CPU_COUNT(&system::processors(thread).unwrap()) }
+        unsafe { CPU_COUNT(&processors_of(thread).unwrap()) }
     }
 
     #[test]
