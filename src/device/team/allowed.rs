@@ -129,7 +129,9 @@ mod affinity {
     /// Lets the calling thread run on the processors found first; if the system refuses, it stays
     /// where it is.
     pub fn unbind() {
-        FIRST.get().map(|set| allow(0, set));
+        if let Some(set) = FIRST.get() {
+            allow(0, set);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::device;
 use crate::device::onednn::Propagation;
+use crate::kernels::Kernel;
 use crate::kernels::cpu::conv::conv_case::Case;
 use crate::kernels::cpu::onednn;
 use crate::ops::conv::*;
@@ -304,12 +305,18 @@ fn rows_of_an_enlarged_image_are_cut() {
         ([24, 24], 2, 2, 1, 1),
     ] {
         let geometry = Geometry::new(&[stride; 2], &[padding; 4], &[gap; 2], 1);
-        let case = Case::of(geometry, 1, channels, &[72, 48], &[kernel; 2]).unwrap();
-        let [_, w, dy] = case.shapes().map(|shape| random.tensor(usual(DType::Float32, &shape)));
+        let case = Case::of(geometry, 1, channels, &[192, 144], &[kernel; 2]).unwrap();
+        let [x, w, dy] = case.shapes().map(|shape| random.tensor(usual(DType::Float32, &shape)));
         let [_, kind, _] = kinds(&case);
         check_portable(&kind, &[&dy, &w], 2);
         let [one, many] = [1, 4].map(|threads| apply(&kind, &[&dy, &w], threads).unwrap());
         assert!(one == many, "{kind:?}");
+        let is_tiled = padding == 0 && (kernel - 1) * gap + 1 == stride && channels[0] > 1;
+        if is_tiled && device::onednn::is_available() {
+            let (io, width) = ([&dy.meta, &w.meta, &x.meta], Some(Width(2)));
+            let steps = onednn::conv::prepare(Propagation::GradInput, &case.geometry, &io, width);
+            assert_eq!(steps.unwrap().unwrap().threads(), 2, "{kind:?}");
+        }
     }
 }
 
