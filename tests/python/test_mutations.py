@@ -152,6 +152,31 @@ def test_what_the_package_refuses_is_refused(change):
     assert both
 
 
+@pytest.mark.parametrize("where", ["name", "key", "value"])
+def test_half_a_pair_of_surrogates_is_no_text(where):
+    """JSON can escape one, and Python's reader takes it."""
+    half = '"a\\ud800"'
+    name = half if where == "name" else '"w"'
+    texts = {"key": f'{half}: "v"', "value": f'"k": {half}'}.get(where, '"k": "v"')
+    entry = '{"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}'
+    header = f'{{"__metadata__": {{{texts}}}, {name}: {entry}}}'.encode()
+    raw = len(header).to_bytes(8, "little") + header + bytes(4)
+    with pytest.raises(SafetensorError):
+        deserialize(raw)
+    with pytest.raises(ValueError, match=r"ud800"):
+        safetensors_file.parse(memoryview(raw))
+
+
+def test_a_tensor_without_a_name_is_read(tmp_path):
+    from singa_rs.module.checkpoint import onnx_reading
+
+    graph = onnx.GraphProto(initializer=[numpy_helper.from_array(np.float32([1, 2]))])
+    path = tmp_path / "nameless.onnx"
+    path.write_bytes(onnx.ModelProto(graph=graph).SerializeToString())
+    found = onnx_reading.read("load_states", str(path)).tensors
+    np.testing.assert_array_equal(found[""].array(), [1, 2])
+
+
 def test_what_the_package_reads_is_read(tmp_path):
     """Where both read a model, it has the same tensors."""
     from singa_rs.module.checkpoint import onnx_reading

@@ -239,6 +239,7 @@ ROW = message(np.float32([1, 2]))
         (record("a", TensorProto(shape=[2**32 - 1] * 2).SerializeToString()), "but the file has"),
         (record("a", TensorProto(shape=[2**32 - 1], data_type=2).SerializeToString()), "has 0"),
         (record("a", TensorProto(shape=[1], data_type=3).SerializeToString()), "data_type 3"),
+        (record("a", message(np.float32([1])) + b"\x32\1\1"), r"fields \[4, 6\]"),
         (record("a", TensorProto(shape=[1], data_type=1).SerializeToString()), "data_type 1"),
         (record("a", b"\x08\1\x10\2\x32\6\xff\xff\xff\xff\xff\1"), "does not fit into 32 bits"),
         (record("a", b"\x08\1\x10\2\x32\2\xff\xff"), "but the file has 0"),

@@ -121,6 +121,8 @@ def array(message: memoryview, walker: Walker) -> np.ndarray:
     if data_type not in _BY_NUMBER:
         raise ValueError(f"got data_type {data_type}, want 0, 4 or 2 ({_NAMES})")
     kind = _BY_NUMBER[data_type]
+    if pieces.keys() - {kind.field}:
+        raise ValueError(f"its elements are in the fields {sorted(pieces)}, want {kind.field}")
     if len(shape) > AXES:
         raise ValueError(f"got {len(shape)} axes, want up to {AXES}")
     count, raw = math.prod(shape), _joined(pieces.get(kind.field, []))

@@ -83,7 +83,7 @@ class _Reader:
                 graph = content
         if graph is None:
             raise ValueError("it has no graph")
-        constants = metadata.get(CONSTANTS, "").split("\n")
+        constants = set(metadata.get(CONSTANTS, "").split("\n")) - {""}
         tensors = {n: one for n, one in self._graph(graph).items() if n not in constants}
         return Initialisers(metadata, tensors)
 

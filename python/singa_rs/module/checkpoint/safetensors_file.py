@@ -69,6 +69,7 @@ def parse(view: memoryview) -> Safetensors:
     if not isinstance(header, dict):
         raise ValueError(f"its header is of type {type(header).__name__}, want an object")
     metadata = _texts(header.pop(_METADATA, {}))
+    _check_characters([*header, *metadata, *metadata.values()])
     data = view[8 + length :]
     _check_ranges(header, len(data))
     return Safetensors(metadata, {name: _tensor(name, one, data) for name, one in header.items()})
@@ -78,6 +79,14 @@ def _texts(metadata: Any) -> dict[str, str]:
     if not isinstance(metadata, dict) or not all(type(text) is str for text in metadata.values()):
         raise ValueError("its metadata is not an object of strings")
     return metadata
+
+
+def _check_characters(texts: list[str]) -> None:
+    """Rejects halves of surrogate pairs: JSON can escape them, but no text has them."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"its header has the text {error.object[error.start]!a}") from error
 
 
 def _check_ranges(header: dict[str, Any], length: int) -> None:
