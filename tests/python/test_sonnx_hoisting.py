@@ -171,3 +171,34 @@ def test_a_derivative_through_a_node_that_reads():
     rep = sonnx.prepare(model(nodes, {"x": X, "c": c}, ["y", "g"]))
     for _ in range(4):
         np.testing.assert_array_equal(rep.run([X, c])[1], 2 * X * c)
+
+
+def test_bodies_read_what_stays_as_the_value_around_them():
+    """So that products with weights know them; a name of its own in a body is another value."""
+    proto = looping(SAME)
+    (loop,) = (one for one in sonnx.SONNXModel(proto)._body.nodes if one.row.name == "Loop")
+    assert {"weight", "x"} <= loop.attrs["before"].outer
+    assert not {"w", "u"} & {x for one in loop.attrs["body"].nodes for x in one.inputs}
+    own = [node("Neg", ["v"], ["weight"]), *SAME]  # which hides the value of that name
+    (loop,) = (one for one in sonnx.SONNXModel(looping(own))._body.nodes if one.row.name == "Loop")
+    assert "weight" not in loop.attrs["body"].outer
+
+
+def test_bodies_within_bodies_read_what_stays():
+    """Unless they have a value of that name, which onnxruntime refuses."""
+    branch = graph([node("Add", ["w", "w"], ["w2"])], [], [("w2", FLOAT, None)])
+    hides = graph([node("Neg", ["v"], ["w"])], [], [("w", FLOAT, None)])
+    nodes = [
+        node("If", ["go"], ["both"], then_branch=branch, else_branch=branch),
+        node("MatMul", ["u", "both"], ["uw"]),
+        node("Add", ["v", "uw"], ["z"]),
+    ]
+    check(looping(nodes), X, W)
+    nodes[-1:] = [
+        node("If", ["go"], ["other"], then_branch=hides, else_branch=hides),
+        node("Add", ["other", "uw"], ["z"]),
+    ]
+    want = X
+    for _ in range(3):
+        want = X @ (2 * W) - want
+    np.testing.assert_allclose(sonnx.prepare(looping(nodes)).run([X, W])[0], want, 1e-5, 1e-5)

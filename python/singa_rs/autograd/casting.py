@@ -57,6 +57,7 @@ def convert(x: Tensor, to: Any) -> Tensor:
     Raises:
         DTypeError: a value that `to` cannot hold.
     """
+    to = _core.dtype(to)
     return x if x.dtype == to else Convert(to)(x)[0]
 
 

@@ -1,4 +1,5 @@
-"""Loops: nodes that make the same in every round are run once, before the first."""
+"""Loops: what every round is given by the loop is taken from around it, and nodes that make the
+same in every round are run once, before the first."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def _node(node: Node) -> Node:
         name: hoisted(one) if isinstance(one, Body) else one for name, one in node.attrs.items()
     }
     if node.row is not None and node.row.name in ("Loop", "Scan") and "body" in attrs:
-        attrs |= _split(attrs["body"], set(_unchanged(node.row.name, attrs)))
+        same = set(_unchanged(node.row.name, attrs))
+        attrs |= _split(_bound(node, attrs["body"], same), same)
     function = None if node.function is None else hoisted(node.function)
     return node._replace(attrs=attrs, function=function)
 
@@ -41,6 +43,43 @@ def _unchanged(kind: str, attrs: dict[str, Any]) -> Iterator[str]:
 
 def _is_identity(node: Node) -> bool:
     return node.row is not None and node.row.name == "Identity" and not node.row.domain
+
+
+def _bound(node: Node, whole: Body, same: set[str]) -> Body:
+    """A loop's body whose nodes read what no round changes as the value that the loop is given: of
+    a weight, a recording knows more than of an input."""
+    # Scan of opset 8 has one more input, and takes its values apart by samples.
+    if len(node.inputs) != len(whole.inputs) or is_indivisible(whole):
+        return whole
+    inner = _made(whole)
+    pairs = zip(whole.inputs, node.inputs, strict=True)
+    return _renamed(whole, {x: by for x, by in pairs if x in same and by and by not in inner})
+
+
+def _made(whole: Body) -> set[str]:
+    """The names of the values in a body, and in those that its nodes run."""
+    found = {*whole.inputs, *whole.constants, *(y for node in whole.nodes for y in node.outputs)}
+    return found.union(*(_made(one) for node in whole.nodes for one in _bodies(node)))
+
+
+def _bodies(node: Node) -> Iterator[Body]:
+    return (one for one in node.attrs.values() if isinstance(one, Body))
+
+
+def _renamed(whole: Body, names: dict[str, str]) -> Body:
+    """A body whose nodes read other values."""
+    nodes = tuple(_reading(node, names) for node in whole.nodes)
+    made = body(whole.name, whole.inputs, whole.outputs, nodes, whole.constants)
+    return made._replace(kinds=whole.kinds)
+
+
+def _reading(node: Node, names: dict[str, str]) -> Node:
+    attrs = dict(node.attrs)
+    for name, one in attrs.items():
+        if isinstance(one, Body):
+            own = {*one.inputs, *one.constants, *(y for inner in one.nodes for y in inner.outputs)}
+            attrs[name] = _renamed(one, {x: by for x, by in names.items() if x not in own})
+    return node._replace(inputs=tuple(names.get(x, x) for x in node.inputs), attrs=attrs)
 
 
 def _split(whole: Body, fixed: set[str]) -> dict[str, Body]:

@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from . import codes, folding
 from .body import Body, Node
 from .functions import expanded
+from .guesses import MOST_ELEMENTS, Guesses
 from .stretches import VALUES, Stretches
 from .values import Coded, Value, is_text, to_array, to_tensor
 
@@ -37,8 +38,11 @@ class Frame:
         self.weights: Weights | tuple[()] = () if weights is None else weights
         #: What records and replays its parts; without it, each node is run.
         self.stretches = stretches
-        #: How often a node has read a value of the device back to the host.
-        self.reads = 0
+        #: How often a node has read a value of the device back to the host, and how often one that
+        #: may be guessed.
+        self.reads = self.small_reads = 0
+        #: What notes the values that are read, or takes their place.
+        self.guesses: Guesses | None = None if outer is None else outer.guesses
         #: The position of the node that is being run.
         self.at = 0
 
@@ -70,6 +74,11 @@ class Frame:
         self.step(self.body.nodes[at])
         self.drop(self.body.dead[at])
 
+    def take(self, found: Mapping[str, Value], dead: Iterable[str]) -> None:
+        """Takes the values that a part has made, and drops what no later one needs."""
+        self.values.update(found)
+        self.drop(dead)
+
     def drop(self, names: Iterable[str]) -> None:
         """Lets go of values."""
         for name in names:
@@ -82,6 +91,7 @@ class Frame:
         given = dict.fromkeys(body.inputs) | dict(zip(body.inputs, inputs, strict=False))
         found = inner.run(given)
         self.reads += inner.reads
+        self.small_reads += inner.small_reads
         return found
 
     def step(self, node: Node) -> None:
@@ -127,7 +137,9 @@ class Frame:
     def _argument(self, node: Node, i: int, x: Value) -> Value:
         """An input where the row wants it."""
         if i in node.row.host:
-            return self.read(x)
+            return self.read_small(x)
+        if i in node.row.kept:
+            return x
         is_array = isinstance(x, (np.ndarray, np.generic)) and not is_text(x)
         return to_tensor(x, self.device) if is_array else x
 
@@ -137,6 +149,24 @@ class Frame:
             return x
         self.note_read()
         return to_array(x)
+
+    def read_small(self, x: Value) -> Value:
+        """As `read`, of what is nearly always the same, as conditions and sizes are: a small value
+        of whole numbers may be guessed."""
+        is_small = isinstance(x, Tensor) and not x.dtype.is_float and x.numel <= MOST_ELEMENTS
+        if not is_small:
+            return self.read(x)
+        if self.guesses is None or self.guesses.is_noting:
+            self.small_reads += 1
+            self.note_read()
+        return to_array(x) if self.guesses is None else self.guesses.value(x, self._position())
+
+    def _position(self) -> int:
+        """Where the node that is being run is in the body whose values are guessed."""
+        frame = self
+        while frame.outer is not None and frame.outer.guesses is self.guesses:
+            frame = frame.outer
+        return frame.at
 
     def note_read(self) -> None:
         """Notes that a node reads values of the device, which cannot be recorded."""

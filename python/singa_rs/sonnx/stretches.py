@@ -1,4 +1,5 @@
-"""Stretches: parts of a graph between nodes that read a value back, each recorded and replayed.
+"""How a model's bodies are run: in parts between the nodes that read a value back, or as a whole
+where what they read can be guessed.
 
 A node whose result's shape, or whose choice of a body, depends on values has to read them; what
 lies between such nodes does not, and becomes a graph function of its own.
@@ -7,18 +8,15 @@ lies between such nodes does not, and becomes a graph function of its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from ..device import Device
 from ..errors import GraphError
-from ..layer.node import apart
-from ..module import Module
 from ..tensor import Tensor
-from .body import Body, body, is_indivisible, reads_of
-from .values import Coded, Value
+from .body import Body
+from .guesses import MOST_VALUES, Guess, Guesses
+from .parts import Cuts, Part, Stretch, is_foreign, is_host, key_of, part_of
+from .values import Value
 
 if TYPE_CHECKING:
     from .imported import Weights
@@ -26,118 +24,66 @@ if TYPE_CHECKING:
 
 #: What operators raise for values that they cannot work with.
 VALUES = ArithmeticError, LookupError, TypeError, ValueError
-#: How many stretches are kept.
-_MOST = 256
+#: How many stretches are kept, and how many of a part for what it has read.
+_MOST, _MOST_OF_PART = 256, 4
 
 
-class _Part(NamedTuple):
-    """Nodes in a row."""
+class _Guessed:
+    """A part whose nodes read values, for inputs of some shapes."""
 
-    body: Body
-    #: What they take besides the weights.
-    given: tuple[str, ...]
-    #: The values that nothing behind them needs.
-    dead: tuple[str, ...]
+    def __init__(self, cuts: Cuts, start: int) -> None:
+        self._cuts, self._start = cuts, start
+        #: What replays it; None as long as no two runs in a row have read the same.
+        self._stretch: Stretch | None = None
+        #: Whether the last run has read what is guessed.
+        self.is_sure = False
+        self._last: tuple[Guess, ...] | None = None
+        self._known: OrderedDict[tuple[Guess, ...], Stretch] = OrderedDict()
 
-
-class _Own:
-    """The weights that a part takes. A recording inspects these alone: a model has many parts, and
-    may have a thousand weights."""
-
-    def __init__(self, weights: Weights, names: Iterable[str]) -> None:
-        self._weights = weights
-        self._names = dict.fromkeys(name for name in names if name in weights)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self._weights[name]
-
-    def _watched(self) -> Iterator[tuple[str, Any]]:
-        """What a recorded part may read."""
-        return ((name, self[name]) for name in self._names)
-
-    def _remember(self) -> Callable[[bool], None]:
-        """Returns a function that restores nothing, as no part assigns weights."""
-        return lambda keep_state: None
-
-
-class _Stretch(Module):
-    """A part of a graph for inputs of some shapes and given values on the host."""
-
-    _unwatched = Module._unwatched | {"of", "fixed", "failures"}  # of no effect on recordings
-
-    def __init__(
-        self, part: Body, device: Device, host: Mapping[str, Value], weights: Weights
+    def settle(
+        self, noted: tuple[Guess, ...], make: Callable[[tuple[Guess, ...]], Stretch]
     ) -> None:
-        super().__init__()
-        self.weights = _Own(weights, part.inputs)
-        object.__setattr__(self, "of", (part, device, host))
-        #: The outputs that are on the host, which follow from the shapes.
-        object.__setattr__(self, "fixed", {})
-        #: The positions of nodes that could not be recorded: a list, since attributes are restored
-        #: when a recording fails.
-        object.__setattr__(self, "failures", [])
+        """Takes notice of what the nodes have read in a run: what they do so twice is guessed."""
+        if len(noted) > MOST_VALUES:
+            self._cuts.fix(one.at for one in noted)
+        elif self._stretch is not None and noted == self._stretch.noted:
+            self.is_sure = True
+        elif noted == self._last:
+            self._stretch = self._known[noted] = self._known.get(noted) or make(noted)
+            self._known.move_to_end(noted)
+            if len(self._known) > _MOST_OF_PART:
+                self._known.popitem(last=False)
+            self.is_sure = True
+        self._last = noted
 
-    def forward(self, *inputs: Any) -> list[Any]:
-        """The outputs that are not on the host."""
-        from .running import Frame
-
-        part, device, host = self.of
-        frame = Frame(part, device, weights=self.weights)
-        names = [x for x in part.inputs if x not in host and x not in self.weights]
+    def outputs(self, inputs: Sequence[Value]) -> dict[str, Value] | None:
+        """All outputs by name; None if they have to be found without guesses."""
+        stretch = self._stretch
+        if stretch is None or not self.is_sure:
+            return None
+        self.is_sure = False
         try:
-            made = frame.run({**host, **dict(zip(names, inputs, strict=True))})
+            found = stretch.outputs(inputs)
         except GraphError:
-            self.failures.append(frame.at)
-            raise
-        found = dict(zip(part.outputs, made, strict=True))
-        self.fixed.update((name, one) for name, one in found.items() if is_host(one))
-        return [one for one in found.values() if not is_host(one)]
-
-    def outputs(self, inputs: Sequence[Value]) -> dict[str, Value]:
-        """All outputs by name."""
-        with apart():
-            moving = iter(self(*inputs))
-        names = self.of[0].outputs
-        return {name: self.fixed[name] if name in self.fixed else next(moving) for name in names}
-
-
-def is_host(value: Value) -> bool:
-    """Whether a value is on the host: an array, nothing, or a list of such."""
-    if isinstance(value, list):
-        return all(map(is_host, value))
-    return not isinstance(value, Tensor)
-
-
-def is_foreign(value: Value) -> bool:
-    """Whether a value is, or holds, what graphs do not have: elements that are codes, maps."""
-    if isinstance(value, list):
-        return any(map(is_foreign, value))
-    return isinstance(value, (Coded, dict))
-
-
-def _key(value: Value) -> Hashable:
-    """What a recording may depend on."""
-    if isinstance(value, Tensor):
-        return value.shape, value.dtype
-    if isinstance(value, list):
-        return tuple(map(_key, value))
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
-        return id(value)  # a constant, which lives as long as its graph
-    if isinstance(value, (np.ndarray, np.generic)):
-        is_text = value.dtype == object
-        return value.dtype.str, value.shape, str(value.tolist()) if is_text else value.tobytes()
-    return value
+            if not stretch.failures:
+                raise
+            self._cuts.fix([self._start + stretch.failures.pop()])
+            return None
+        except VALUES:  # either a wrong guess, or an error that a run without guesses has, too
+            self._cuts.note_misses(one.at for one in stretch.noted)
+            return None
+        if found is None:
+            self._cuts.note_misses(stretch.missed)
+            return None
+        self._cuts.note_hit()
+        self.is_sure = True
+        return found
 
 
 class _Whole(NamedTuple):
-    """A stretch that is all of a body, for inputs of some shapes and dtypes."""
+    """What replays all of a body, for inputs of some shapes and dtypes."""
 
-    stretch: _Stretch
-    #: Its key among those that are known.
-    key: Hashable
+    stretch: Stretch | _Guessed
     #: The positions of the body's inputs that it takes.
     places: tuple[int, ...]
 
@@ -146,54 +92,101 @@ def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
     """What the recording of a whole body depends on; None unless all inputs are tensors."""
     if not all(isinstance(x, Tensor) for x in inputs):
         return None
-    return id(body), *map(_key, inputs)
+    return id(body), *map(key_of, inputs)
 
 
 class Stretches:
-    """How a model's bodies are run: in stretches, between the nodes that are known to read."""
+    """How a model's bodies are run: as few stretches as their nodes let them."""
 
     def __init__(self, weights: Weights, exact: bool = True) -> None:
         #: The parameters, which parts have as they are, not as inputs.
         self.weights = weights
         #: Whether parts compute to the bit what their nodes do (`Module.compile`).
         self.exact = exact
-        #: By body, the positions of nodes that have read a value.
-        self._cuts: dict[int, set[int]] = {}
-        #: Keeps bodies alive, so that no other one gets their identity.
-        self._held: dict[int, Body] = {}
-        self._parts: dict[tuple[int, int, int], _Part] = {}
-        self._known: OrderedDict[Hashable, _Stretch | None] = OrderedDict()
+        #: By body, where it is cut.
+        self._cuts: dict[int, Cuts] = {}
+        self._parts: dict[tuple[int, int, int], Part] = {}
+        self._known: OrderedDict[Hashable, Stretch | None] = OrderedDict()
+        self._guessed: OrderedDict[Hashable, _Guessed] = OrderedDict()
         self._whole: dict[Hashable, _Whole] = {}
 
     def replayed(self, body: Body, inputs: Sequence[Value]) -> list[Value] | None:
         """The outputs of a body that is one stretch, if it has been run for such tensors."""
-        found = self._whole.get(_signature(body, inputs))
+        signature = _signature(body, inputs)
+        found = self._whole.get(signature)
         if found is None:
             return None
         try:
             made = found.stretch.outputs([inputs[i] for i in found.places])
         except GraphError:
-            if not found.stretch.failures:
+            if not (isinstance(found.stretch, Stretch) and found.stretch.failures):
                 raise
-            self._whole.clear()  # `run` will learn where it reads a value
-            return None
+            made = None
         except VALUES:
             return None  # `run` will find the node
-        self._known.move_to_end(found.key)
+        if made is None:  # `run` will learn where it reads a value, or what
+            del self._whole[signature]
+            return None
         return [made[name] for name in body.outputs]
 
     def run(self, frame: Frame) -> None:
         """Runs the nodes of a frame."""
-        nodes, at = frame.body.nodes, 0
-        self._held[id(frame.body)] = frame.body
-        cuts = self._cuts.setdefault(id(frame.body), set())
-        while at < len(nodes):
-            if at in cuts:
-                frame.advance(at)
+        at, cuts = 0, self._cuts_of(frame.body)
+        while at < len(frame.body.nodes):
+            end = cuts.next(cuts.fixed, at)
+            if end == at:
+                self._advance(frame, at)
                 at += 1
-                continue
-            end = min((cut for cut in cuts if cut > at), default=len(nodes))
-            at = end if self._runs_part(frame, at, end) else at
+            elif frame.guesses is None and cuts.next(cuts.all, at) < end:
+                self._run_guessed(frame, at, end)
+                at = end
+            else:
+                self._run_parts(frame, at, end)
+                at = end
+
+    def _cuts_of(self, body: Body) -> Cuts:
+        if id(body) not in self._cuts:
+            self._cuts[id(body)] = Cuts(body)
+        return self._cuts[id(body)]
+
+    # ---- with guesses ----------------------------------------------------------------------------
+
+    def _run_guessed(self, frame: Frame, start: int, end: int) -> None:
+        """Runs nodes in a row some of which read values: as one stretch if these are as expected,
+        and else in parts, with a note of what they read."""
+        part = self._part(frame.body, start, end)
+        values = {name: frame.find(name) for name in part.given}
+        if not part.is_repeatable or any(map(is_foreign, values.values())):
+            self._run_parts(frame, start, end)
+            return
+        key = (id(frame.body), start, end, *map(key_of, values.values()))
+        guessed = self._guessed.setdefault(key, _Guessed(self._cuts_of(frame.body), start))
+        _keep_last(self._guessed, key, self._whole)
+        found = guessed.outputs([one for one in values.values() if not is_host(one)])
+        if found is not None:
+            self._note_whole(frame, part, guessed, values)
+            frame.take(found, part.dead)
+            frame.note_read()
+            return
+        frame.guesses = guesses = Guesses()
+        try:
+            self._run_parts(frame, start, end)
+        finally:
+            frame.guesses = None
+        guessed.settle(tuple(guesses.found), lambda noted: self._made(frame, part, values, noted))
+
+    # ---- in parts --------------------------------------------------------------------------------
+
+    def _run_parts(self, frame: Frame, start: int, end: int) -> None:
+        """Runs nodes in a row: those that read values by themselves, the others in stretches."""
+        at, cuts = start, self._cuts_of(frame.body)
+        while at < end:
+            stop = min(cuts.next(cuts.all, at), end)
+            if stop == at:
+                self._advance(frame, at)
+                at += 1
+            elif self._runs_part(frame, at, stop):
+                at = stop
 
     def _runs_part(self, frame: Frame, start: int, end: int) -> bool:
         """Runs nodes in a row; or finds that they cannot be recorded, and where to cut them."""
@@ -203,7 +196,7 @@ class Stretches:
         if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
             return True
-        key = (id(frame.body), start, end, *map(_key, values.values()))
+        key = (id(frame.body), start, end, *map(key_of, values.values()))
         if not is_new and key not in self._known:  # sizes that come once are not worth a graph
             self._known[key] = None
             self._learn(frame, start, end)
@@ -211,80 +204,79 @@ class Stretches:
         found = self._recorded(frame, part, key, values)
         if found is None:
             return False
-        if frame.outer is None and end - start == len(frame.body.nodes):
-            self._note_whole(frame, part.body, _Whole(self._known[key], key, ()), list(values))
-        frame.values.update(found)
-        frame.drop(part.dead)
+        frame.take(found, part.dead)
         return True
 
     def _recorded(
-        self, frame: Frame, part: _Part, key: tuple[Any, ...], values: Mapping[str, Value]
+        self, frame: Frame, part: Part, key: tuple[Any, ...], values: Mapping[str, Value]
     ) -> dict[str, Value] | None:
         """The outputs of a part, recorded or replayed; None if a node reads a value, where the body
         is cut from then on."""
-        stretch = self._known.get(key) or self._made(frame, part.body, values)
+        stretch = self._known.get(key) or self._made(frame, part, values)
         self._known[key] = stretch
-        self._known.move_to_end(key)
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
-            self._whole.clear()
+        _keep_last(self._known, key, self._whole)
         try:
-            return stretch.outputs([one for one in values.values() if not is_host(one)])
+            found = stretch.outputs([one for one in values.values() if not is_host(one)])
         except GraphError:
             if not stretch.failures:
                 raise
             del self._known[key]
-            self._cut(frame.body, key[1] + stretch.failures.pop())
+            self._cuts_of(frame.body).add(key[1] + stretch.failures.pop())
             return None
         except VALUES:
             self._learn(frame, *key[1:3])
             raise  # unless a node has raised an error that names it
-
-    def _note_whole(self, frame: Frame, part: Body, whole: _Whole, names: Sequence[str]) -> None:
-        """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""
-        inputs = frame.body.inputs
-        signature = _signature(frame.body, [frame.values[name] for name in inputs])
-        if signature and set(names) <= set(inputs) and set(frame.body.outputs) <= set(part.outputs):
-            places = tuple(map(inputs.index, names))
-            self._whole[signature] = whole._replace(places=places)
+        self._note_whole(frame, part, stretch, values)
+        return found
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:
         for at in range(start, end):
-            before = frame.reads
-            frame.advance(at)
-            if frame.reads > before:
-                self._cut(frame.body, at)
+            self._advance(frame, at)
 
-    def _cut(self, whole: Body, at: int) -> None:
-        """Notes that a node reads a value: a body is recorded before and behind it, or nowhere."""
-        every = range(len(whole.nodes))
-        self._cuts[id(whole)].update(every if is_indivisible(whole) else [at])
+    def _advance(self, frame: Frame, at: int) -> None:
+        """Runs a node by itself, and cuts the body there if it reads a value."""
+        reads, small = frame.reads, frame.small_reads
+        frame.advance(at)
+        count = frame.reads - reads
+        if count:
+            self._cuts_of(frame.body).add(at, is_fixed=count > frame.small_reads - small)
 
-    def _made(self, frame: Frame, part: Body, values: Mapping[str, Value]) -> _Stretch:
+    # ---- what both have in common ----------------------------------------------------------------
+
+    def _note_whole(
+        self, frame: Frame, part: Part, stretch: Stretch | _Guessed, names: Mapping[str, Value]
+    ) -> None:
+        """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""
+        whole = frame.body
+        if frame.outer is not None or len(part.body.nodes) < len(whole.nodes):
+            return
+        signature = _signature(whole, [frame.values[name] for name in whole.inputs])
+        if signature and set(names) <= set(whole.inputs) and set(whole.outputs) <= set(
+            part.body.outputs
+        ):  # fmt: skip
+            self._whole[signature] = _Whole(stretch, tuple(map(whole.inputs.index, names)))
+
+    def _made(
+        self, frame: Frame, part: Part, values: Mapping[str, Value], noted: tuple[Guess, ...] = ()
+    ) -> Stretch:
         host = {name: one for name, one in values.items() if is_host(one)}
-        made = _Stretch(part, frame.device, host, self.weights)
+        made = Stretch(part.body, frame.device, host, self.weights, noted)
         made.eval()
         made.graph(exact=self.exact)
         return made
 
-    def _part(self, whole: Body, start: int, end: int) -> _Part:
+    def _part(self, whole: Body, start: int, end: int) -> Part:
         key = (id(whole), start, end)
         if key not in self._parts:
-            self._parts[key] = _part(whole, start, end, self.weights)
+            self._parts[key] = part_of(whole, start, end, self.weights)
         return self._parts[key]
 
 
-def _part(whole: Body, start: int, end: int, weights: Weights) -> _Part:
-    nodes = whole.nodes[start:end]
-    later = {x for node in whole.nodes[end:] for x in reads_of(node)} | set(whole.outputs)
-    made = [y for node in nodes for y in node.outputs if y]
-    inside = set(made)
-    taken = dict.fromkeys(x for node in nodes for x in sorted(reads_of(node)) if x not in inside)
-    fixed = (x for x in taken if x in whole.constants and x not in weights)
-    known = {x: whole.constants[x] for x in fixed}
-    given = tuple(x for x in taken if x not in known)
-    outputs = tuple(y for y in dict.fromkeys(made) if y in later)
-    own = tuple(x for x in given if x not in weights)
-    dead = (x for names in whole.dead[start:end] for x in names)
-    dead = tuple(x for x in dead if not (x in inside or x in weights or x in whole.constants))
-    return _Part(body(whole.name, given, outputs, nodes, known), own, dead)
+def _keep_last(
+    known: OrderedDict[Hashable, Any], key: Hashable, whole: dict[Hashable, _Whole]
+) -> None:
+    """Lets go of what was used longest ago, and of what may refer to it."""
+    known.move_to_end(key)
+    while len(known) > _MOST:
+        known.popitem(last=False)
+        whole.clear()

@@ -27,6 +27,8 @@ class Row(NamedTuple):
     run: Callable[..., Any]
     #: Positions of inputs that have to be on the host: shapes, axes, bounds of loops.
     host: frozenset[int]
+    #: Positions of inputs that are taken where they are, on the host or on the device.
+    kept: frozenset[int]
     #: Whether it takes values as they are, on the host or on the device, sequences too.
     is_raw: bool
     #: Whether it takes tensors of types that are stored as codes.
@@ -50,6 +52,7 @@ def reads(
     *,
     domain: str = "",
     host: str = "",
+    kept: str = "",
     raw: bool = False,
     takes_codes: bool = False,
     varies: bool = False,
@@ -58,8 +61,9 @@ def reads(
 
     The function's positional parameters are the operator's inputs, None for one that is left out;
     its keywords are the attributes, with their defaults. `host` names the inputs that have to be
-    on the host. A keyword `outputs` is given the number of outputs that are wanted, a keyword
-    `frame` the frame that runs the node, a keyword `node` the node.
+    on the host, `kept` those that may be on the host or on the device. A keyword `outputs` is given
+    the number of outputs that are wanted, a keyword `frame` the frame that runs the node, a keyword
+    `node` the node.
     """
 
     def enter(run: Function) -> Function:
@@ -70,7 +74,7 @@ def reads(
             domain,
             since,
             run,
-            frozenset(positions[one] for one in host.split()),
+            *(frozenset(positions[one] for one in names.split()) for names in (host, kept)),
             raw,
             takes_codes,
             varies,

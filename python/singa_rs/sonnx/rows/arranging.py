@@ -60,9 +60,15 @@ def split(
     return autograd.split(x, axis, [max(0, min(size, extent - i * size)) for i in range(count)])
 
 
-@reads("Slice", host="starts ends axes steps")
-def slice_(x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Tensor:
+@reads("Slice", host="axes steps", kept="starts ends")
+def slice_(
+    x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None, *, frame: Frame
+) -> Tensor:
     """Ranges along axes; below opset 10 they are attributes, without steps."""
+    is_plain = steps is None or np.all(np.equal(steps, 1))
+    if frame.guesses is not None and isinstance(starts, Tensor) and is_plain:
+        return _moving_slice(x, starts, ends, axes, frame)
+    starts, ends = frame.read_small(starts), frame.read_small(ends)
     named = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
     given = {k: wholes(v, f"Slice: {k}") for k, v in named.items() if v is not None}
     over = given.get("axes", range(len(given["starts"])))
@@ -70,6 +76,29 @@ def slice_(x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = Non
     # A start before the first element is the first one, also of slices that go backwards.
     given["starts"] = [max(a, -n) for a, n in zip(given["starts"], extents, strict=True)]
     return autograd.slice(x, **given)
+
+
+def _moving_slice(x: Tensor, starts: Tensor, ends: Any, axes: Any, frame: Frame) -> Tensor:
+    """Ranges that begin at places on the device: their lengths alone are read, which are nearly
+    always the same."""
+    first, last = (_indices(one, frame) for one in (starts, ends))
+    over = range(first.numel) if axes is None else wholes(axes, "Slice: axes")
+    for i, axis in enumerate(over):
+        along = axis_of(axis, x.rank, "Slice")
+        extent = x.shape[along]
+        begin, end = (_within(one[i : i + 1], extent) for one in (first, last))
+        count = int(np.ravel(frame.read_small(end - begin))[0])
+        x = autograd.gather(x, along, begin + to_tensor(np.arange(count), frame.device))
+    return x
+
+
+def _indices(x: Any, frame: Frame) -> Tensor:
+    return autograd.cast(x if isinstance(x, Tensor) else to_tensor(x, frame.device), "int64")
+
+
+def _within(place: Tensor, extent: int) -> Tensor:
+    """A place counted from the first element, not before it and not behind the end."""
+    return autograd.clip(autograd.where(place < 0, place + extent, place), 0, extent)
 
 
 @reads("Tile", host="repeats")

@@ -17,15 +17,15 @@ from .arranging import padded
 from .sequences import joined, tensor
 
 
-def holds(condition: Any, frame: Frame) -> bool:
-    """Whether a condition of one element holds."""
-    return bool(np.ravel(frame.read(condition))[0])
+def holds(condition: Any) -> bool:
+    """Whether a condition of one element on the host holds."""
+    return bool(np.ravel(condition)[0])
 
 
 @reads("If", raw=True)
 def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tuple[Any, ...]:
     """One of two bodies."""
-    return tuple(frame.call(then_branch if holds(cond, frame) else else_branch))
+    return tuple(frame.call(then_branch if holds(frame.read_small(cond)) else else_branch))
 
 
 # ---- Loop ----------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def loop(
     round to the next, then those of all rounds, stacked. `before` is as in `hoisted`."""
     limit = None if trips is None else int(np.ravel(frame.read(trips))[0])
     carried, rounds, fixed = list(state), [], []
-    goes = going is None or holds(going, frame)
+    goes = going is None or holds(frame.read(going))
     reads = frame.reads
     while goes and (limit is None or len(rounds) < limit):
         # As long as nothing is read, rounds are recorded one after the other, each with its number.
@@ -49,7 +49,7 @@ def loop(
         if before is not None and not rounds:
             fixed = frame.call(before, [given, np.array(goes), *carried])
         going, *found = frame.call(body, [given, np.array(goes), *carried, *fixed])
-        goes = holds(going, frame)
+        goes = holds(frame.read(going))
         now, stacked = found[: len(state)], found[len(state) :]
         if is_apart:
             now = [_moved(*pair, frame) for pair in zip(carried, now, strict=True)]

@@ -131,9 +131,15 @@ def constant_of_shape(shape: Any, *, value: Any = None, frame: Frame) -> Tensor:
     return autograd.expand(to_tensor(single, frame.device), wholes(shape, "ConstantOfShape"))
 
 
-@reads("Range", host="start limit delta")
+@reads("Range", host="delta", kept="start limit")
 def range_(start: Any, limit: Any, delta: Any, *, frame: Frame) -> Tensor:
     """Numbers from `start` to before `limit`, `delta` apart."""
+    is_whole = isinstance(start, Tensor) and not start.dtype.is_float
+    if frame.guesses is not None and is_whole and np.ravel(delta)[0] == 1:
+        count = frame.read_small(limit - start)  # which is nearly always the same
+        places = to_tensor(np.arange(int(np.ravel(count)[0])), frame.device)
+        return autograd.cast(start.reshape((1,)) + places, start.dtype)
+    start, limit = frame.read_small(start), frame.read_small(limit)
     first, last, step = (np.reshape(x, ())[()] for x in (start, limit, delta))
     if not step:
         raise ValueError(f"Range: got delta {step}, want another than 0")
