@@ -7,7 +7,8 @@ lies between such nodes does not, and becomes a graph function of its own.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import functools
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,7 @@ class _Guessed:
 
     def __init__(self, cuts: Cuts, start: int) -> None:
         self._cuts, self._start = cuts, start
-        #: What replays it; None as long as no two runs in a row have read the same.
+        #: What replays it, once a run has been noted.
         self._stretch: Stretch | None = None
         #: Whether the last run has read what is guessed.
         self.is_sure = False
@@ -43,12 +44,13 @@ class _Guessed:
     def settle(
         self, noted: tuple[Guess, ...], make: Callable[[tuple[Guess, ...]], Stretch]
     ) -> None:
-        """Takes notice of what the nodes have read in a run: what they do so twice is guessed."""
-        if len(noted) > MOST_VALUES:
-            self._cuts.fix(one.at for one in noted)
+        """Takes notice of what the nodes have read in a run: it is what they are to read, unless
+        that has been something else; then they have to read it twice."""
+        if len(noted) > MOST_VALUES:  # the node that reads most is a loop
+            self._cuts.fix(at for at, _ in Counter(one.at for one in noted).most_common(1))
         elif self._stretch is not None and noted == self._stretch.noted:
             self.is_sure = True
-        elif noted == self._last:
+        elif self._stretch is None or noted == self._last:
             self._stretch = self._known[noted] = self._known.get(noted) or make(noted)
             self._known.move_to_end(noted)
             if len(self._known) > _MOST_OF_PART:
@@ -106,6 +108,8 @@ class Stretches:
         #: By body, where it is cut.
         self._cuts: dict[int, Cuts] = {}
         self._parts: dict[tuple[int, int, int], Part] = {}
+        #: The parts that have been run by themselves.
+        self._run: set[tuple[int, int, int]] = set()
         self._known: OrderedDict[Hashable, Stretch | None] = OrderedDict()
         self._guessed: OrderedDict[Hashable, _Guessed] = OrderedDict()
         self._whole: dict[Hashable, _Whole] = {}
@@ -131,13 +135,14 @@ class Stretches:
 
     def run(self, frame: Frame) -> None:
         """Runs the nodes of a frame."""
+        is_first = id(frame.body) not in self._cuts
         at, cuts = 0, self._cuts_of(frame.body)
         while at < len(frame.body.nodes):
             end = cuts.next(cuts.fixed, at)
             if end == at:
                 self._advance(frame, at)
                 at += 1
-            elif frame.guesses is None and cuts.next(cuts.all, at) < end:
+            elif frame.guesses is None and (is_first or cuts.next(cuts.all, at) < end):
                 self._run_guessed(frame, at, end)
                 at = end
             else:
@@ -152,16 +157,16 @@ class Stretches:
     # ---- with guesses ----------------------------------------------------------------------------
 
     def _run_guessed(self, frame: Frame, start: int, end: int) -> None:
-        """Runs nodes in a row some of which read values: as one stretch if these are as expected,
-        and else in parts, with a note of what they read."""
+        """Runs nodes in a row some of which may read values: as one stretch if these are as
+        expected, and else in parts, with a note of what they read."""
+        cuts = self._cuts_of(frame.body)
         part = self._part(frame.body, start, end)
         values = {name: frame.find(name) for name in part.given}
         if not part.is_repeatable or any(map(is_foreign, values.values())):
             self._run_parts(frame, start, end)
             return
         key = (id(frame.body), start, end, *map(key_of, values.values()))
-        guessed = self._guessed.setdefault(key, _Guessed(self._cuts_of(frame.body), start))
-        _keep_last(self._guessed, key, self._whole)
+        guessed = self._guessed.get(key) or _Guessed(cuts, start)
         found = guessed.outputs([one for one in values.values() if not is_host(one)])
         if found is not None:
             self._note_whole(frame, part, guessed, values)
@@ -173,7 +178,11 @@ class Stretches:
             self._run_parts(frame, start, end)
         finally:
             frame.guesses = None
-        guessed.settle(tuple(guesses.found), lambda noted: self._made(frame, part, values, noted))
+        if cuts.next(cuts.all, start) < end:
+            self._guessed[key] = guessed
+            _keep_last(self._guessed, key, self._whole)
+            make = functools.partial(self._made, frame, part, values)
+            guessed.settle(tuple(guesses.found), make)
 
     # ---- in parts --------------------------------------------------------------------------------
 
@@ -190,13 +199,14 @@ class Stretches:
 
     def _runs_part(self, frame: Frame, start: int, end: int) -> bool:
         """Runs nodes in a row; or finds that they cannot be recorded, and where to cut them."""
-        is_new = (id(frame.body), start, end) not in self._parts
-        part = self._part(frame.body, start, end)
+        place = id(frame.body), start, end
+        is_new, part = place not in self._run, self._part(frame.body, start, end)
+        self._run.add(place)
         values = {name: frame.find(name) for name in part.given}
         if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
             return True
-        key = (id(frame.body), start, end, *map(key_of, values.values()))
+        key = (*place, *map(key_of, values.values()))
         if not is_new and key not in self._known:  # sizes that come once are not worth a graph
             self._known[key] = None
             self._learn(frame, start, end)
