@@ -26,9 +26,13 @@ use block::{Block, Pieces};
 const CHUNK: usize = 2048;
 /// The number of columns computed together.
 const COLUMNS: usize = 64;
+/// The longest rows that are computed as columns though they are contiguous.
+const SHORT: usize = 48;
 /// The maximum length of columns that are kept in a buffer during the computation: a tile of them
 /// fits into the L2 cache.
 const HELD: usize = 1024;
+/// The same of a row.
+const HELD_ROW: usize = HELD * COLUMNS;
 
 /// What is known of a row: its greatest value, then up to three sums.
 type Known<S> = [S; 4];
@@ -136,12 +140,19 @@ impl<W: Wide + Sum> Rows<W> {
         Rows { access, axis, others, columns: None, first_input, width, room: 0 }
     }
 
-    /// The same rows, in tiles where the axis is not innermost. The values of the only input are
-    /// kept (`keeps`), unless columns are too long.
-    fn or_columns(self, keeps: bool) -> Self {
+    /// The same rows, in any order, and in tiles where the axis is not innermost, or where it is too
+    /// short for loops along it. The values of the only input are kept (`keeps`), unless columns are
+    /// too long.
+    fn or_columns(mut self, keeps: bool) -> Self {
         let (axis, inner) = (self.axis, self.others.inner());
         let is_outer = axis.strides[0].unsigned_abs() > inner.strides[0].unsigned_abs();
-        if !is_outer || self.others.elements() == 0 || inner.extent < 8 {
+        if !is_outer && axis.extent <= SHORT {
+            self.others = self.others.longest_inside();
+        } else if !is_outer {
+            let is_held = keeps && (CHUNK + 1..=HELD_ROW).contains(&axis.extent);
+            return Rows { room: if is_held { axis.extent } else { 0 }, ..self };
+        }
+        if self.others.elements() == 0 || self.others.inner().extent < 8 {
             return self;
         }
         let room = if keeps && axis.extent <= HELD { axis.extent * COLUMNS } else { 0 };
@@ -197,9 +208,13 @@ impl<W: Wide + Sum, F: RowFn<W, I>, const I: usize> Body for Part<'_, W, F, I> {
 impl<W: Wide + Sum, F: RowFn<W, I>, const I: usize> Part<'_, W, F, I> {
     #[inline(always)]
     fn rows<L: Level>(self) {
-        let Part { rows, io, f, range, .. } = self;
+        let Part { rows, io, f, range, held } = self;
         let mut buffers = [[W::ZERO; CHUNK]; I];
-        let mut block = Block::<W, F, I, 1>::new(rows, io, f, slices(&mut buffers));
+        let mut values = slices(&mut buffers);
+        if !held.is_empty() {
+            values[0] = held;
+        }
+        let mut block = Block::<W, F, I, 1>::new(rows, io, f, values);
         let (steps, mut row) = (rows.others.inner().strides, range.start);
         for (mut at, n) in rows.others.runs(range) {
             for _ in 0..n {

@@ -72,6 +72,14 @@ impl<const N: usize> Walk<N> {
         self.dims[self.dims.len() - 1]
     }
 
+    /// The same walk with its longest dimension innermost.
+    pub fn longest_inside(mut self) -> Self {
+        let longest = (0..self.dims.len()).max_by_key(|&d| self.dims[d].extent).unwrap_or(0);
+        let inner = self.dims.remove(longest);
+        self.dims.push(inner);
+        self
+    }
+
     /// The walk over all but the innermost dimension, and that dimension.
     pub fn split_inner(mut self) -> (Self, Dim<N>) {
         let inner = self.dims.pop().expect("a walk has a dimension");

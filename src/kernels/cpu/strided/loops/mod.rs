@@ -138,13 +138,10 @@ impl<const M: usize> Loop<M> {
         held: &mut [Held; M],
     ) {
         let output = at[M - 1];
-        if self.tile.is_identity()
-            && self.boxes.direct[M - 1]
-            && !self.is_uniform(0)
-            && at[0] != output
-        {
+        let moves = self.boxes.direct[M - 1] || !self.operands.iter().any(Operand::is_converted);
+        if self.tile.is_identity() && moves && !self.is_uniform(0) && at[0] != output {
             // SAFETY: as promised.
-            unsafe { self.load(0, at[0], shape, output) };
+            unsafe { self.move_to(at[0], output, shape) };
             return;
         }
         let mut places = at;
@@ -201,6 +198,18 @@ impl<const M: usize> Loop<M> {
         debug_assert!(at[..M - 1].iter().all(|&input| input != at[M - 1]));
         // SAFETY: by the caller's promise.
         unsafe { self.tile.run(at, shape.len()) }
+    }
+
+    /// Copies a box of the first operand to the output.
+    unsafe fn move_to(&self, from: *const u8, to: *mut u8, shape: Shape2) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            if self.boxes.direct[M - 1] {
+                return self.load(0, from, shape, to);
+            }
+            let [from_strides, to_strides] = [0, M - 1].map(|k| self.boxes.strides(k));
+            convert::copy(self.operands[0].size(), from, from_strides, to, to_strides, shape);
+        }
     }
 
     /// Gathers a box of operand `k`.
