@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 import time
@@ -102,6 +101,8 @@ def join(place: Place, timeout: float) -> None:
         _state.hook, sys.excepthook = sys.excepthook, _tell_others
         _share_processors(place)
     if place.rank > 0:
+        import logging
+
         logging.disable(max(logging.root.manager.disable, logging.INFO))
 
 

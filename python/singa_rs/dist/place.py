@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,5 +103,7 @@ def named_segment(key: str) -> str:
     folder = Path("/dev/shm")
     if not folder.is_dir():
         raise DistError(f"init: there is no {folder}, through which processes exchange")
+    import hashlib  # whose library takes 3 MiB
+
     name = hashlib.sha256(key.encode()).hexdigest()[:32]
     return str(folder / f"singa_rs-{os.getuid()}-{name}")
