@@ -105,7 +105,7 @@ impl Graph {
         let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&kernels, &edges, p));
         let most_bytes = parallel.map_or(usize::MAX, |parallel| parallel.most_bytes);
         let layout = Layout::new(&line, &roles, &segments, most_bytes);
-        let of = |p: Parallel| Schedule::new(&ops, &kernels, &layout, segments, p.workers);
+        let of = |p: Parallel| Schedule::new(&ops, &kernels, &layout, segments, p);
         let (schedule, lifetimes) = (parallel.map(of), line.lives);
         let graph = Graph {
             ops,

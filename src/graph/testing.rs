@@ -62,6 +62,7 @@ pub fn one_segment(rows: &[&[u32]], parts: &[u32], times: &[u64]) -> Schedule {
     let all = 0..rows.len() as u32;
     Schedule {
         segments: Vec::from([all]),
+        gains: vec![u64::MAX],
         edges: edges(rows),
         parts: parts.to_vec(),
         times: times.to_vec(),

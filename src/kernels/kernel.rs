@@ -220,6 +220,10 @@ impl<C: Fn(&Io) -> Result<()> + Send + Sync> Kernel for Checked<C> {
         self.kernel.scratch()
     }
 
+    fn threads(&self) -> usize {
+        self.kernel.threads()
+    }
+
     fn bytes(&self) -> usize {
         size_of_val(self) + self.kernel.bytes()
     }

@@ -215,9 +215,11 @@ class Graphed(Layer):
     #: The operations of the model, which can be printed; called, SINGA's `Model.graph`.
     graph = GraphOf()
 
-    def _switch(self, mode: bool, exact: bool = True) -> None:
+    def _switch(self, mode: bool, exact: bool = True, parallel: bool = False) -> None:
         """Turns the methods into graph functions, or back into plain methods."""
-        options = Options(exact=flag(exact, "graph: exact"))
+        options = Options(
+            exact=flag(exact, "graph: exact"), parallel=flag(parallel, "graph: parallel")
+        )
         self._graphs = Graphs(options) if flag(mode, "graph: mode") else None
 
     @property

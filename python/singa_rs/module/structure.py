@@ -78,11 +78,19 @@ class Graph:
     def __init__(self, module: Module) -> None:
         self._module = module
 
-    def __call__(self, mode: bool = True, sequential: bool = False, *, exact: bool = True) -> None:
+    def __call__(
+        self,
+        mode: bool = True,
+        sequential: bool = False,
+        *,
+        exact: bool = True,
+        parallel: bool = False,
+    ) -> None:
         """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
         plain methods (SINGA Model.graph). `sequential` has no effect: operations run in recorded
-        order. `exact` is that of `compile`."""
-        self._module._switch(mode, exact)
+        order, unless they are `parallel`, which is the `graph_alg` of that name of `compile`.
+        `exact` is that of `compile`."""
+        self._module._switch(mode, exact, parallel)
 
     @property
     def inputs(self) -> list[tuple[Shape, str]]:

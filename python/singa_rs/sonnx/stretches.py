@@ -272,7 +272,7 @@ class Stretches:
         host = {name: one for name, one in values.items() if is_host(one)}
         made = Stretch(part.body, frame.device, host, self.weights, noted)
         made.eval()
-        made.graph(exact=self.exact)
+        made.graph(exact=self.exact, parallel=True)  # small branches are frequent in inference
         return made
 
     def _part(self, whole: Body, start: int, end: int) -> Part:

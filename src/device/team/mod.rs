@@ -48,6 +48,11 @@ pub fn set_size(threads: usize) {
     SIZE.store(threads, Relaxed);
 }
 
+/// Whether a worker sleeps, so that it would take it long to come; also where none has begun yet.
+pub fn sleeps() -> bool {
+    ROSTER.sleeps()
+}
+
 /// For how long threads that called regions have waited for chunks of others since the process
 /// began.
 pub fn waited() -> Duration {

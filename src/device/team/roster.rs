@@ -121,6 +121,11 @@ impl Roster {
         Ok(())
     }
 
+    /// Whether a worker sleeps, or has not begun.
+    pub fn sleeps(&self) -> bool {
+        self.wanted.load(Relaxed) + 1 < super::size() || self.bell.has_sleepers()
+    }
+
     /// Opens a region to the workers.
     fn post(&self, region: &Region, threads: usize) {
         // SAFETY: the reference is used only by who has a seat, and `run` returns after all have

@@ -28,6 +28,11 @@ impl Signal {
         self.value.load(Acquire)
     }
 
+    /// Whether threads sleep.
+    pub fn has_sleepers(&self) -> bool {
+        self.sleepers.load(SeqCst) > 0
+    }
+
     /// Sets the number while nobody waits for it.
     pub fn set(&self, value: u32) {
         self.value.store(value, SeqCst);

@@ -35,7 +35,8 @@ pub fn work(call: &Call) -> f64 {
     let (bytes, flops) = (cost.bytes as f64, cost.flops as f64);
     let (near, far) = (bytes.min(CACHED), (bytes - CACHED).max(0.0));
     let (behind, made) = (cost.behind as f64, (cost.flops - cost.behind) as f64);
-    let slow = behind + if made > MANY * bytes { made.min(SMALL) } else { made };
+    let is_product = behind > 0.0 || made > MANY * bytes;
+    let slow = behind + if is_product { made.min(SMALL) } else { made };
     near / NEAR + far / FAR + slow / SPARSE + (flops - slow) / DENSE
 }
 

@@ -21,7 +21,9 @@
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use super::parallel::WAKING;
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{Apart, AtomicU32, AtomicUsize, set};
 use crate::graph::Schedule;
@@ -31,11 +33,19 @@ use worker::Worker;
 mod tasks;
 mod worker;
 
+/// Nanoseconds within which a worker of the team that is awake arrives: several times what starting a
+/// region takes.
+const LATE: u64 = 5_000;
+/// The part of a segment's gain that is risked by waiting for a worker.
+const PART_OF_GAIN: u64 = 4;
+
 /// The shared state of the workers. All memory is allocated once.
 pub(super) struct Crew {
     tasks: Tasks,
     segment: usize,
     workers: usize,
+    /// By segment: how long a worker may take to arrive before it loses its part to an idle one.
+    latest: Box<[Duration]>,
     /// By seat: how many predecessors each task still waits for; unused within chains.
     waits: Box<[AtomicU32]>,
     /// By part: the worker that owns it; NONE until it is claimed.
@@ -54,7 +64,7 @@ pub(super) struct Crew {
 
 impl Crew {
     pub(super) fn new(schedule: &Schedule) -> Crew {
-        let Schedule { segments, workers, .. } = schedule;
+        let Schedule { segments, gains, workers, .. } = schedule;
         let tasks = Tasks::new(schedule);
         let longest = segments.iter().map(|tasks| tasks.len()).max().unwrap_or(0);
         let most = Vec::from_iter((0..*workers).map(|part| tasks.most_mail(segments, part)));
@@ -63,6 +73,7 @@ impl Crew {
         Crew {
             segment: 0,
             workers: *workers,
+            latest: gains.iter().map(|&gain| latest(gain)).collect(),
             waits: tasks.predecessors.iter().map(|&count| AtomicU32::new(count)).collect(),
             owners: (0..*workers).map(|_| none()).collect(),
             mail: mail.collect(),
@@ -117,6 +128,12 @@ impl Crew {
         let offer = &self.offers[worker].0;
         if offer.load(Relaxed) == NONE { NONE } else { offer.swap(NONE, Acquire) }
     }
+}
+
+/// How long a worker may take to arrive, in a segment that gains so many nanoseconds: long enough
+/// to wake up where that is worth it.
+fn latest(gain: u64) -> Duration {
+    Duration::from_nanos((gain / PART_OF_GAIN).clamp(LATE, WAKING))
 }
 
 /// A wait-free list that one thread appends to while another one reads it. Each entry shows by its

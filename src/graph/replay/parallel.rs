@@ -14,9 +14,15 @@ use crate::device::{ending, team};
 use crate::error::Error;
 use crate::graph::Schedule;
 
+/// About how many nanoseconds it takes a worker to come that sleeps: a segment that gains less is
+/// not shared with it.
+pub(super) const WAKING: u64 = 100_000;
+
 /// See the module's documentation.
 pub(super) struct Parallel {
     segments: Vec<Range<u32>>,
+    /// By segment: whether it gains less than that.
+    brief: Vec<bool>,
     workers: usize,
     crew: Mutex<Crew>,
 }
@@ -24,7 +30,9 @@ pub(super) struct Parallel {
 impl Parallel {
     pub(super) fn new(schedule: &Schedule) -> Parallel {
         let crew = Mutex::new(Crew::new(schedule));
-        Parallel { segments: schedule.segments.clone(), workers: schedule.workers, crew }
+        let brief = schedule.gains.iter().map(|&gain| gain < WAKING).collect();
+        let segments = schedule.segments.clone();
+        Parallel { segments, brief, workers: schedule.workers, crew }
     }
 
     /// Runs nodes, up to the first one that fails.
@@ -39,6 +47,9 @@ impl Parallel {
             let (first, end) = (tasks.start as usize, tasks.end as usize);
             if end > nodes.end {
                 break;
+            }
+            if self.brief[segment] && team::sleeps() {
+                continue; // its nodes run one after the other
             }
             crew.begin(segment, tasks);
             // SAFETY: by the caller's promise, and because the nodes before have run.

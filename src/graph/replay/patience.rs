@@ -17,9 +17,6 @@ mod timed {
     const LEAST: Duration = Duration::from_nanos(500);
     /// The longest wait.
     const MOST: Duration = Duration::from_micros(32);
-    /// A worker that does not arrive within this time loses its part to an idle one: several times
-    /// what starting a parallel region of the team takes.
-    const LATE: Duration = Duration::from_micros(5);
     /// A worker that is idle for longer yields the processor.
     const BUSY: Duration = Duration::from_micros(100);
     /// Spin-loop pauses between two polls.
@@ -38,11 +35,14 @@ mod timed {
         pause: Duration,
         /// When it asks next, measured from when it became idle.
         due: Duration,
+        /// A worker that does not arrive within this time loses its part to an idle one.
+        late: Duration,
     }
 
     impl Patience {
-        pub(in super::super) fn new() -> Self {
+        pub(in super::super) fn new(late: Duration) -> Self {
             Patience {
+                late,
                 taken: None,
                 idle: Instant::now(),
                 waited: Duration::ZERO,
@@ -80,7 +80,7 @@ mod timed {
 
         /// Whether it has waited long enough to adopt the part of a worker that has not arrived.
         pub(in super::super) fn adopts(&self) -> bool {
-            self.waited >= LATE
+            self.waited >= self.late
         }
 
         /// The worker has stolen a task.
@@ -110,7 +110,7 @@ mod checked {
     }
 
     impl Patience {
-        pub(in super::super) fn new() -> Self {
+        pub(in super::super) fn new(_: std::time::Duration) -> Self {
             Patience { has_asked: false }
         }
 

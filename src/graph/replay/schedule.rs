@@ -39,6 +39,9 @@ impl Parallel {
 pub struct Schedule {
     /// The ranges of nodes that several threads share.
     pub segments: Vec<Range<u32>>,
+    /// By segment: how many nanoseconds it gains, by the estimated times; as many as there can be
+    /// where every segment is shared.
+    pub gains: Vec<u64>,
     /// For each node, the nodes of its segment that must run before it: they touch the same memory,
     /// either the same block or blocks that take turns in the arena.
     pub edges: Edges,
@@ -119,7 +122,7 @@ impl Schedule {
         kernels: &[Arc<Prepared>],
         layout: &Layout,
         segments: Vec<Range<u32>>,
-        workers: usize,
+        Parallel { workers, least_gain, .. }: Parallel,
     ) -> Schedule {
         let blocks = layout.offsets.len();
         let mut accesses = Csr::with_capacity(ops.len(), 3 * ops.len());
@@ -138,8 +141,9 @@ impl Schedule {
         }
         edges.shrink();
         let times: Vec<u64> = ops.iter().map(|op| nanoseconds(&op.call) as u64).collect();
-        let parts = parts::parts(&edges, &segments, workers, &times);
-        Schedule { segments, edges, parts, times, workers }
+        let (parts, gains) = parts::parts(&edges, &segments, workers, &times);
+        let gains = if least_gain > 0 { gains } else { vec![u64::MAX; gains.len()] };
+        Schedule { segments, gains, edges, parts, times, workers }
     }
 }
 

@@ -115,3 +115,17 @@ fn lengths_are_checked_before_anything_is_written() {
         assert!(error.contains("lstm") && error.contains("from 0 to 5"), "{error}");
     }
 }
+
+#[test]
+fn one_row_runs_on_one_thread_also_where_lengths_are_checked() {
+    for form in forms() {
+        let sizes = sizes(&form, 1, 64);
+        let op = Recurrent { form };
+        let inputs = tensors(&form, &op.inputs(), &sizes, DType::Float32);
+        let metas: Vec<&Meta> = inputs.iter().map(|tensor| &tensor.meta).collect();
+        let outputs = op.infer(&metas).unwrap();
+        let io: Vec<&Meta> = metas.into_iter().chain(&outputs).collect();
+        let kernel = cpu::Cpu.prepare(&op.into(), &io, Width(4)).unwrap();
+        assert_eq!(kernel.threads(), 1, "{form:?}");
+    }
+}

@@ -201,5 +201,6 @@ fn last(is: bool, count: usize) -> &'static [usize] {
 fn cost(io: &[&Meta], gates: &Meta, weight: &Meta) -> Cost {
     let depth = weight.shape.first().map_or(0, |&extent| extent as u64);
     let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-    Cost { flops: gates.numel() as u64 * (2 * depth + 16), behind: 0, bytes }
+    let behind = gates.numel() as u64 * 16;
+    Cost { flops: gates.numel() as u64 * 2 * depth + behind, behind, bytes }
 }

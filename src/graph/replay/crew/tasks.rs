@@ -56,7 +56,7 @@ struct Group {
 
 impl Tasks {
     pub(super) fn new(schedule: &Schedule) -> Tasks {
-        let Schedule { segments, edges, parts: part_of, times, workers } = schedule;
+        let Schedule { segments, edges, parts: part_of, times, workers, .. } = schedule;
         let order = order(segments, part_of);
         let successors = successors(edges, &order);
         let mut tasks = Tasks {

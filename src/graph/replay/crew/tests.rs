@@ -13,7 +13,8 @@ fn crew(rows: &[Vec<u32>], segments: &[Range<u32>], workers: usize, seed: u32) -
         parts[task] = if next(3) == 0 { next(workers as u32) } else { parts[task - 1] };
     }
     let times = rows.iter().map(|_| u64::from(next(1000))).collect();
-    Crew::new(&Schedule { segments: segments.to_vec(), edges, parts, times, workers })
+    let (segments, gains) = (segments.to_vec(), vec![u64::MAX; segments.len()]);
+    Crew::new(&Schedule { segments, gains, edges, parts, times, workers })
 }
 
 /// Random numbers below a given one.

@@ -52,7 +52,7 @@ impl<'a> Worker<'a> {
             is_alone: false,
             done: 0,
             heard: crew.requests.0.load(Relaxed),
-            patience: Patience::new(),
+            patience: Patience::new(crew.latest[crew.segment]),
         }
     }
 

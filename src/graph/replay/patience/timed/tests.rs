@@ -1,5 +1,7 @@
 use super::*;
 
+const LATE: Duration = Duration::from_micros(5);
+
 /// Makes a worker idle after a stolen task that kept it busy for the given time.
 fn idle_after(patience: &mut Patience, busy: Duration) {
     patience.end();
@@ -12,7 +14,7 @@ fn idle_after(patience: &mut Patience, busy: Duration) {
 
 #[test]
 fn who_found_nothing_worth_its_while_waits_longer_each_time() {
-    let mut patience = Patience::new();
+    let mut patience = Patience::new(LATE);
     patience.begin();
     assert!(patience.asks() && patience.has_asked(), "nothing speaks against it at first");
     let pauses: Vec<u128> = (0..9)
@@ -32,7 +34,7 @@ fn who_found_nothing_worth_its_while_waits_longer_each_time() {
 
 #[test]
 fn who_gets_no_answer_asks_again_after_twice_the_time() {
-    let mut patience = Patience::new();
+    let mut patience = Patience::new(LATE);
     idle_after(&mut patience, Duration::ZERO);
     let mut asked = Vec::new();
     for nanos in (0..8000).step_by(100) {
@@ -48,7 +50,7 @@ fn who_gets_no_answer_asks_again_after_twice_the_time() {
 
 #[test]
 fn waiting_takes_time_from_the_moment_it_begins() {
-    let mut patience = Patience::new();
+    let mut patience = Patience::new(LATE);
     patience.wait();
     let once = patience.waited;
     (0..1000).for_each(|_| patience.wait());
