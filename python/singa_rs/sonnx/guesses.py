@@ -7,6 +7,7 @@ what the value is becomes one more output: where it fails, nothing of that run i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,8 +33,8 @@ class Guess(NamedTuple):
     bytes: bytes
 
     def array(self) -> np.ndarray:
-        """The value."""
-        return np.frombuffer(self.bytes, self.dtype).reshape(self.shape)
+        """The value, which may be written: what may not passes for a constant of the model."""
+        return np.frombuffer(self.bytes, self.dtype).reshape(self.shape).copy()
 
 
 class Guesses:
@@ -77,7 +78,7 @@ class Guesses:
 
 def wrong(noted: Sequence[Guess], same: np.ndarray) -> set[int]:
     """The positions of the nodes that read something else than was noted."""
-    positions = [one.at for one in noted for _ in range(one.array().size)]
+    positions = [one.at for one in noted for _ in range(math.prod(one.shape))]
     return {at for at, is_same in zip(positions, same.tolist(), strict=True) if not is_same}
 
 

@@ -200,5 +200,5 @@ def part_of(whole: Body, start: int, end: int, weights: Weights) -> Part:
     own = tuple(x for x in given if x not in weights)
     dead = (x for names in whole.dead[start:end] for x in names)
     dead = tuple(x for x in dead if not (x in inside or x in weights or x in whole.constants))
-    made = body(whole.name, given, outputs, nodes, known)
-    return Part(made, own, dead, is_repeatable(made))
+    inner = body(whole.name, given, outputs, nodes, known)
+    return Part(inner, own, dead, is_repeatable(inner))
