@@ -54,6 +54,9 @@ pub trait Target: Send + Sync {
     /// Whether the sums of an inexact region's producer start from the addend.
     fn starts_sums(&self, region: &Region, values: &[Meta]) -> bool;
 
+    /// Whether an inexact region's convolution multiplies what it makes by a function of that.
+    fn gates(&self, region: &Region, values: &[Meta]) -> bool;
+
     /// When fusing pays off.
     fn fusing(&self) -> Fusing;
 

@@ -67,6 +67,9 @@ pub fn rewrite(draft: &mut Draft, allowed: Allowed) -> Result<Option<Constants>>
         fold_batch_norm::apply(draft)?;
     }
     batch_norm::apply(draft)?;
+    if allowed.rounds {
+        fusion::gate::apply(draft)?;
+    }
     fusion::update::apply(draft)?;
     let limits = allowed.limits;
     let chains = limits.chains.unwrap_or_else(|| draft.target().fusing());

@@ -20,6 +20,7 @@ from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
 from .declared import as_declared, elements
 from .hoisting import hoisted
+from .idioms import recognised
 from .reading import constant, opened
 from .running import Frame
 from .stretches import Stretches
@@ -37,14 +38,14 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         TypeError: neither a model nor a path.
     """
     if isinstance(model, onnx.ModelProto):
-        return model, hoisted(read_graph(model.graph, scope_of(model)))
+        return model, hoisted(recognised(read_graph(model.graph, scope_of(model))))
     if not isinstance(model, (str, os.PathLike)):
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
         with opened(os.fspath(model)) as (proto, source):
             graph = read_graph(proto.graph, scope_of(proto, source), is_mapped=True)
-            return proto, hoisted(graph)
+            return proto, hoisted(recognised(graph))
     except (onnx.checker.ValidationError, OSError):
         raise
     except Exception as error:  # whatever protobuf and NumPy say of bytes

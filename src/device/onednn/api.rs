@@ -33,6 +33,10 @@ pub const SCRATCHPAD_USER: c_int = 1;
 pub const FPMATH_STRICT: c_int = 0;
 /// The sum has the type of the result.
 pub const SAME_TYPE: c_int = 0;
+/// x / (1 + e^(-alpha x)).
+pub const SWISH: c_int = 0x2c;
+/// x (alpha x + beta), the second factor clamped between 0 and 1.
+pub const HARD_SWISH: c_int = 0x34;
 /// Forward propagation that keeps nothing for the gradient (a convolution never does).
 pub const FORWARD_INFERENCE: c_int = 96;
 /// Direct convolution, without a transform.
@@ -134,6 +138,7 @@ functions! {
     fn primitive_attr_destroy(Raw) -> Status;
     fn post_ops_create(*mut Raw) -> Status;
     fn post_ops_append_sum(Raw, f32, i32, c_int) -> Status;
+    fn post_ops_append_eltwise(Raw, c_int, f32, f32) -> Status;
     fn post_ops_destroy(Raw) -> Status;
     fn matmul_primitive_desc_create(*mut Raw, Raw, Raw, Raw, Raw, Raw, Raw) -> Status;
     fn convolution_forward_primitive_desc_create(

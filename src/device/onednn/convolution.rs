@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::api::{self, Raw, arg, query};
 use super::descriptor::Descriptor;
 use super::library::Library;
-use super::primitive::{Choice, PrimitiveDescriptor};
+use super::primitive::{Choice, Gate, PrimitiveDescriptor};
 use crate::error::Result;
 
 /// Which of the three is computed, which also determines the order of the arguments.
@@ -60,7 +60,8 @@ pub struct Tensors {
     pub y: Descriptor,
 }
 
-/// A convolution; `None` if oneDNN has no fast implementation for the given layouts.
+/// A convolution, whose result may be multiplied by a function of it; `None` if oneDNN has no fast
+/// implementation for the given layouts.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -69,11 +70,16 @@ pub fn convolution<'a>(
     pass: Propagation,
     window: &Window,
     tensors: Tensors,
+    gate: Option<Gate>,
 ) -> Result<Option<Choice<'a>>> {
-    let described = PrimitiveDescriptor::new(library, call(pass), |raw, attributes| {
+    let create = |raw, attributes| {
         // SAFETY: all objects and arrays are live.
         unsafe { create(library, pass, window, &tensors, raw, attributes) }
-    })?;
+    };
+    let described = match gate {
+        None => PrimitiveDescriptor::new(library, call(pass), create)?,
+        Some(gate) => PrimitiveDescriptor::gated(library, gate, call(pass), create)?,
+    };
     let Some(described) = described else { return Ok(None) };
     let asked = if pass == Propagation::GradWeight { query::DIFF_WEIGHTS } else { query::WEIGHTS };
     let (own, weights) = (described.layout(asked)?, described.layout(asked)?);

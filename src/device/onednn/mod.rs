@@ -27,7 +27,7 @@ pub use descriptor::{Descriptor, is_supported};
 pub use find::offer;
 pub use library::Library;
 pub use matmul::{Addend, matmul};
-pub use primitive::{Choice, Primitive, reorder};
+pub use primitive::{Choice, Gate, Primitive, reorder};
 
 /// How to install the library and its OpenMP runtime.
 const ADVICE: &str = "the portable kernels are used, which are several times slower. Install it \

@@ -29,6 +29,20 @@ impl Choice<'_> {
     }
 }
 
+/// A function of a primitive's result by which that is multiplied.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Gate {
+    /// 1 / (1 + e^-x).
+    Sigmoid,
+    /// alpha x + beta, clamped between 0 and 1.
+    HardSigmoid {
+        /// The slope.
+        alpha: f32,
+        /// The value at 0.
+        beta: f32,
+    },
+}
+
 /// A primitive descriptor: the choice of an implementation, before code is generated.
 pub(super) struct PrimitiveDescriptor<'a> {
     library: &'a Library,
@@ -52,8 +66,29 @@ impl<'a> PrimitiveDescriptor<'a> {
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
-        let attributes = attributes(library)?;
-        add_to_result(library, &attributes)?;
+        let (attributes, append) = (attributes(library)?, library.functions.post_ops_append_sum);
+        // SAFETY: the object is live.
+        let sum = |raw| unsafe { append(raw, 1.0, 0, api::SAME_TYPE) };
+        set_post_op(library, &attributes, "dnnl_post_ops_append_sum", sum)?;
+        PrimitiveDescriptor::with(library, &attributes, call, create)
+    }
+
+    /// The same for a primitive whose result is multiplied by a function of it.
+    pub(super) fn gated(
+        library: &'a Library,
+        gate: Gate,
+        call: &'static str,
+        create: impl FnOnce(*mut Raw, Raw) -> Status,
+    ) -> Result<Option<Self>> {
+        let (attributes, append) =
+            (attributes(library)?, library.functions.post_ops_append_eltwise);
+        let (kind, alpha, beta) = match gate {
+            Gate::Sigmoid => (api::SWISH, 1.0, 0.0),
+            Gate::HardSigmoid { alpha, beta } => (api::HARD_SWISH, alpha, beta),
+        };
+        // SAFETY: the object is live.
+        let product = |raw| unsafe { append(raw, kind, alpha, beta) };
+        set_post_op(library, &attributes, "dnnl_post_ops_append_eltwise", product)?;
         PrimitiveDescriptor::with(library, &attributes, call, create)
     }
 
@@ -142,19 +177,21 @@ fn attributes(library: &Library) -> Result<Owned> {
     Ok(attributes)
 }
 
-/// Makes a primitive add to the previous contents of its result.
-fn add_to_result(library: &Library, attributes: &Owned) -> Result<()> {
+/// Gives attributes what `append` appends to the operations that follow on a primitive's result.
+fn set_post_op(
+    library: &Library,
+    attributes: &Owned,
+    call: &'static str,
+    append: impl FnOnce(Raw) -> Status,
+) -> Result<()> {
     let f = &library.functions;
     // SAFETY: `raw` is valid for writing the object.
     let make = |raw| unsafe { (f.post_ops_create)(raw) };
-    let sum = Owned::new("dnnl_post_ops_create", f.post_ops_destroy, make)?;
+    let post_ops = Owned::new("dnnl_post_ops_create", f.post_ops_destroy, make)?;
+    check(call, append(post_ops.raw()))?;
     // SAFETY: both objects are live; the attributes copy the post-ops.
-    unsafe {
-        let status = (f.post_ops_append_sum)(sum.raw(), 1.0, 0, api::SAME_TYPE);
-        check("dnnl_post_ops_append_sum", status)?;
-        let status = (f.primitive_attr_set_post_ops)(attributes.raw(), sum.raw());
-        check("dnnl_primitive_attr_set_post_ops", status)
-    }
+    let status = unsafe { (f.primitive_attr_set_post_ops)(attributes.raw(), post_ops.raw()) };
+    check("dnnl_primitive_attr_set_post_ops", status)
 }
 
 /// Memory objects, one per tensor; only their addresses change from run to run.

@@ -214,6 +214,10 @@ impl Target for Sealed {
         Cpu.starts_sums(region, values)
     }
 
+    fn gates(&self, region: &Region, values: &[Meta]) -> bool {
+        Cpu.gates(region, values)
+    }
+
     fn fusing(&self) -> Fusing {
         Cpu.fusing()
     }

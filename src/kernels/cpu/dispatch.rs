@@ -111,6 +111,7 @@ pub fn packing(kind: &Kind, io: &[&Meta], width: Width) -> Result<Option<Packing
         Kind::Conv(op) => convolution::packing(Propagation::Forward, &op.geometry, io, width),
         Kind::Matmul(_) => product::packing([io[0], io[1], io[2]], width),
         Kind::Recurrent(op) => recurrent::packing(op, io, width),
+        Kind::Region(op) => region::packing(op, io, width),
         _ => Ok(None),
     }
 }

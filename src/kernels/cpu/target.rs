@@ -45,6 +45,10 @@ impl Target for Cpu {
         region::starts_sums(region, values)
     }
 
+    fn gates(&self, region: &Region, values: &[Meta]) -> bool {
+        region::gates(region, values)
+    }
+
     fn fusing(&self) -> Fusing {
         FUSING
     }

@@ -114,6 +114,10 @@ impl Target for Cuda {
         false
     }
 
+    fn gates(&self, _region: &Region, _values: &[Meta]) -> bool {
+        false
+    }
+
     fn fusing(&self) -> Fusing {
         // Each kernel that is saved saves a way to memory and back.
         Fusing::NONE

@@ -6,6 +6,7 @@ mod conv;
 mod copy;
 mod cross_entropy;
 mod fold;
+mod gated;
 mod gemm;
 mod host;
 mod index;

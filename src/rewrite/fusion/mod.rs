@@ -1,6 +1,7 @@
 //! Fusion: operations become a region, in which intermediate results that nothing else reads are
 //! never written.
 
+pub mod gate;
 pub mod links;
 pub mod producer;
 pub mod reduction;

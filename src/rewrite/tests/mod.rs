@@ -5,6 +5,7 @@ mod dce;
 mod decisions;
 mod fold_batch_norm;
 mod functionalize;
+mod gate;
 mod hoist;
 mod links;
 mod log_softmax;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::device::onednn::Propagation;
+use crate::device::onednn::{Gate, Propagation};
 use crate::error::Result;
 use crate::kernels::cpu::conv::portable_conv;
 use crate::kernels::cpu::onednn;
@@ -118,6 +118,18 @@ fn by_onednn(
         return Ok(None);
     }
     onednn::conv::prepare(pass, geometry, io, team)
+}
+
+/// A convolution whose result is multiplied by a function of it while it is in registers; None where
+/// no library does that.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn gated(gate: Gate, geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Option<Steps>> {
+    if is_split(Propagation::Forward, io) || io.iter().any(|meta| meta.numel() == 0) {
+        return Ok(None);
+    }
+    onednn::conv::gated(gate, geometry, io, Some(width))
 }
 
 /// The two parts of a convolution that a library computes as a whole.

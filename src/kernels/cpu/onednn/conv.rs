@@ -5,7 +5,7 @@ mod cut;
 
 use super::layout::{Layout, Location, Tensor, compute_types, is_disjoint, is_same, settled};
 use super::steps::Steps;
-use crate::device::onednn::{self, Axes, Library, Propagation, Window};
+use crate::device::onednn::{self, Axes, Gate, Library, Propagation, Window};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
@@ -22,6 +22,7 @@ struct Problem {
     w: Tensor,
     bias: Option<Tensor>,
     y: Tensor,
+    gate: Option<Gate>,
 }
 
 /// The convolution of `io`: x, w, optionally b, y; or dy, w, dx; or dy, x, dw. No tensor is empty.
@@ -35,13 +36,36 @@ pub fn prepare(
     io: &[&Meta],
     width: Option<Width>,
 ) -> Result<Option<Steps>> {
+    with_gate(None, pass, geometry, io, width)
+}
+
+/// The same of a forward pass whose result is multiplied by a function of it.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn gated(
+    gate: Gate,
+    geometry: &Geometry,
+    io: &[&Meta],
+    width: Option<Width>,
+) -> Result<Option<Steps>> {
+    with_gate(Some(gate), Propagation::Forward, geometry, io, width)
+}
+
+fn with_gate(
+    gate: Option<Gate>,
+    pass: Propagation,
+    geometry: &Geometry,
+    io: &[&Meta],
+    width: Option<Width>,
+) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let (geometry, io) = without_unit_axes(pass, geometry, io);
     let Some(window) = window(&geometry) else { return Ok(None) };
     if pass == Propagation::GradWeight && has_known_fault(&geometry, &io) {
         return Ok(None);
     }
-    let problem = Problem::new(pass, window, geometry.groups, &io);
+    let problem = Problem { gate, ..Problem::new(pass, window, geometry.groups, &io) };
     for &compute in compute_types(io[0].dtype) {
         // First with the images as they are, then with copies where they are not channels-last.
         for copy in [false, true] {
@@ -65,7 +89,7 @@ impl Problem {
         let bias = (pass == Propagation::Forward && last == 3).then(|| tensor(2));
         let mut w = tensor(w);
         w.meta = grouped(&w.meta, groups);
-        Problem { pass, window, x: tensor(x), w, bias, y: tensor(y) }
+        Problem { pass, window, x: tensor(x), w, bias, y: tensor(y), gate: None }
     }
 
     fn steps(
@@ -83,6 +107,7 @@ impl Problem {
             window: self.window.clone(),
             w: self.w.meta.shape.iter().map(|&extent| extent as i64).collect(),
             bias: bias.clone(),
+            gate: self.gate,
             x: x.clone(),
             y: y.clone(),
         };

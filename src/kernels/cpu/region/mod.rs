@@ -13,15 +13,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::device::{ALIGNMENT, onednn};
+use crate::device::ALIGNMENT;
+use crate::device::onednn::{self, Gate};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::cpu::conv::convolution;
 use crate::kernels::cpu::matmul::{product, product_add};
 use crate::kernels::cpu::region::row_blocks::RowBlocks;
-use crate::kernels::{Kernel, Width};
+use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::geometry::Geometry;
 use crate::ops::region::{Link, Region};
+use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Meta};
 use follow::{Destination, Followed, Input};
 use stripes::Stripes;
@@ -40,6 +43,11 @@ pub fn prepare(region: &Region, io: &[&Meta], width: Width) -> Result<Arc<dyn Ke
     };
     if starts_sums(region, &values) {
         return product_add::prepare([io[0], io[1], io[2], io[3]], width);
+    }
+    if let Some((gate, geometry)) = gated(region, &values)
+        && let Some(steps) = convolution::gated(gate, geometry, io, width)?
+    {
+        return Ok(Arc::new(steps));
     }
     let behind = Behind::new(region, producer, &values);
     let io = producer_io(region, producer, &values);
@@ -82,6 +90,51 @@ pub fn starts_sums(region: &Region, values: &[Meta]) -> bool {
         && region.outputs[..] == [1]
         && values[4] == values[3]
         && product_add::fits(&values[2], &values[3])
+}
+
+/// The two parts of a region that is a convolution multiplied by a function of its result.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn packing(region: &Region, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
+    let values = region.values(&io[..region.inputs])?;
+    let Some((gate, geometry)) = gated(region, &values) else { return Ok(None) };
+    Ok(convolution::gated(gate, geometry, io, width)?.and_then(|steps| steps.packing()))
+}
+
+/// Whether a region is a convolution that a library multiplies by a function of its result.
+pub fn gates(region: &Region, values: &[Meta]) -> bool {
+    let Some((gate, geometry)) = gated(region, values) else { return false };
+    let io: SmallVec<[&Meta; 8]> = values[..region.inputs].iter().chain(values.last()).collect();
+    convolution::gated(gate, geometry, &io, Width::ONE).is_ok_and(|steps| steps.is_some())
+}
+
+/// The function and the geometry of an inexact region that is a convolution of all inputs, multiplied
+/// by a function of its result.
+fn gated<'a>(region: &'a Region, values: &[Meta]) -> Option<(Gate, &'a Geometry)> {
+    let (Some(producer), [gate, product], None) =
+        (&region.producer, &region.links[..], &region.consumer)
+    else {
+        return None;
+    };
+    let Kind::Conv(conv) = &producer.kind else { return None };
+    let function = match gate.kind {
+        Kind::Unary(Unary { f: UnaryFn::Sigmoid }) => Gate::Sigmoid,
+        Kind::Unary(Unary { f: UnaryFn::HardSigmoid { alpha, gamma } }) => {
+            Gate::HardSigmoid { alpha: alpha.0 as f32, beta: gamma.0 as f32 }
+        }
+        _ => return None,
+    };
+    let made = region.inputs;
+    let fits = !region.exact
+        && producer.operands.iter().copied().eq(0..made)
+        && gate.operands[..] == [made]
+        && matches!(&product.kind, Kind::Binary(Binary { f: BinaryFn::Mul }))
+        && matches!(product.operands[..], [a, b] if a + b == 2 * made + 1 && a.min(b) == made)
+        && region.outputs[..] == [2]
+        && values[made].dtype == DType::Float32
+        && values[made] == values[made + 2];
+    fits.then_some((function, &conv.geometry))
 }
 
 /// What follows a producer.

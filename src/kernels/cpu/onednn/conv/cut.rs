@@ -5,7 +5,9 @@
 use smallvec::SmallVec;
 
 use super::builder::Builder;
-use crate::device::onednn::{self, Choice, Descriptor, Library, Propagation, Tensors, Window};
+use crate::device::onednn::{
+    self, Choice, Descriptor, Gate, Library, Propagation, Tensors, Window,
+};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
@@ -34,6 +36,8 @@ pub(super) struct Convolution {
     pub x: Meta,
     pub y: Meta,
     pub bias: Option<Meta>,
+    /// A function of the result by which that is multiplied.
+    pub gate: Option<Gate>,
     /// Extents of the weights, with groups as a leading dimension of its own if there are several.
     pub w: SmallVec<[i64; 6]>,
 }
@@ -60,7 +64,7 @@ impl Convolution {
         let w = w.map_or_else(any, Ok)?;
         let bias = self.bias.as_ref().map(|meta| describe(self.library, meta));
         let tensors = Tensors { x, w, bias: bias.transpose()?.flatten(), y };
-        onednn::convolution(self.library, self.pass, &self.window, tensors)
+        onednn::convolution(self.library, self.pass, &self.window, tensors, self.gate)
     }
 
     /// The convolution in pieces for the team, or as a whole for the calling thread, and the layout

@@ -1,0 +1,115 @@
+"""Idioms: nodes that together stand for one operator, as converters to older opsets write them."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from .body import Body, Node, Scope, body, is_indivisible, read_node
+
+#: Operators whose results have axes.
+_WITH_AXES = {"BatchNormalization", "Conv", "ConvTranspose"}
+#: The opset that has HardSwish.
+_SINCE = Scope({"": 14})
+
+
+def recognised(graph: Body) -> Body:
+    """A graph whose idioms end in the operators that they stand for, in bodies, too. The nodes
+    before that stay: others may read what they make, and it may be asked for."""
+    if is_indivisible(graph):
+        return graph
+    nodes = tuple(map(_Known(graph).replaced, graph.nodes))
+    made = body(graph.name, graph.inputs, graph.outputs, nodes, graph.constants)
+    return made._replace(kinds=graph.kinds)
+
+
+class _Known:
+    """What makes the values of a graph."""
+
+    def __init__(self, graph: Body) -> None:
+        self._constants = graph.constants
+        self._makers = {y: node for node in graph.nodes for y in node.outputs}
+
+    def replaced(self, node: Node) -> Node:
+        """The node, or the operator that ends here."""
+        attrs = node.attrs.items()
+        node = node._replace(
+            attrs={k: recognised(one) if isinstance(one, Body) else one for k, one in attrs}
+        )
+        x = self._hard_swish(node)
+        if x is None:
+            return node
+        proto = NodeProto(name=node.proto.name, op_type="HardSwish")
+        proto.input.append(x)
+        proto.output.extend(node.outputs)
+        return read_node(proto, _SINCE)
+
+    def _hard_swish(self, node: Node) -> str | None:
+        """The `x` of `x * clip(x + 3, 0, 6) / 6`, or `x * (clip(x + 3, 0, 6) / 6)`, that ends
+        with a node."""
+        whole = self._sixth(node)
+        product = node if whole is None else self._made(whole, "Mul")
+        if product is None or product.proto.op_type != "Mul" or len(product.inputs) != 2:
+            return None
+        for x, factor in (product.inputs, product.inputs[::-1]):
+            clipped: str | None = factor
+            if whole is None:
+                divided = self._makers.get(factor)
+                clipped = None if divided is None else self._sixth(divided)
+            if clipped is not None and self._clips(clipped, x) and self._has_axes(x):
+                return x
+        return None
+
+    def _sixth(self, node: Node) -> str | None:
+        """What a node divides by 6."""
+        kind, inputs = node.proto.op_type, node.inputs
+        if kind == "Div" and self._number(inputs[1]) == 6:
+            return inputs[0]
+        if kind == "Mul" and len(inputs) == 2:
+            for x, factor in (inputs, inputs[::-1]):
+                value = self._number(factor)
+                if value is not None and abs(value - 1 / 6) < 1e-7:
+                    return x
+        return None
+
+    def _clips(self, clipped: str, x: str) -> bool:
+        """Whether a value is `x + 3` clipped to 0 and 6."""
+        clip = self._made(clipped, "Clip")
+        if clip is None:
+            return False
+        bounds = [clip.attrs.get("min"), clip.attrs.get("max")]
+        if len(clip.inputs) == 3:
+            bounds = [self._number(one) for one in clip.inputs[1:]]
+        added = self._made(clip.inputs[0], "Add")
+        if bounds != [0, 6] or added is None:
+            return False
+        return any(
+            one == x and self._number(other) == 3
+            for one, other in (added.inputs, added.inputs[::-1])
+        )
+
+    def _made(self, name: str, kind: str) -> Node | None:
+        """What makes a value, if that is such an operator of ONNX."""
+        node = self._makers.get(name)
+        is_such = node is not None and node.proto.op_type == kind and not node.proto.domain
+        return node if is_such and node.function is None else None
+
+    def _number(self, name: str) -> float | None:
+        """The value of a constant of one element, which broadcasts to whatever has an axis."""
+        value = self._constants.get(name)
+        is_one = isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= 1
+        return float(value.ravel()[0]) if is_one and value.dtype.kind == "f" else None
+
+    def _has_axes(self, name: str) -> bool:
+        """Whether a value is known to have axes: one that a convolution makes, or what follows it
+        element by element."""
+        for _ in range(4):
+            node = self._makers.get(name)
+            if node is None:
+                return False
+            if node.proto.op_type in _WITH_AXES:
+                return True
+            if node.proto.op_type not in ("Add", "Mul") or len(node.inputs) != 2:
+                return False
+            name = next((x for x in node.inputs if x in self._makers), "")
+        return False
