@@ -124,3 +124,18 @@ def test_errors_of_replays_name_the_node():
             continue
         with pytest.raises((IndexError, ValueError), match=r"^Gather \(picked\): .*5"):
             rep.run([x, np.array([i])])
+
+
+def test_a_shape_that_is_replayed_stays_when_others_are_let_go_of(monkeypatch):
+    monkeypatch.setattr("singa_rs.sonnx.stretches._MOST", 2)
+    rep = sonnx.prepare(model([helper.make_node("Neg", ["x"], ["y"])], {"x": real(3)}, ["y"]))
+
+    def run(n):
+        for _ in range(4):
+            np.testing.assert_array_equal(rep.run([real(n)])[0], -real(n))
+
+    run(3)
+    (first,) = rep.model._stretches._known.values()
+    for n in (4, 3, 5):
+        run(n)
+    assert first in rep.model._stretches._known.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -136,11 +136,23 @@ def _fixed(node: Node) -> np.ndarray:
 
 def reads_of(node: Node) -> set[str]:
     """The values that a node reads, those of its bodies' surroundings among them."""
-    found = {x for x in node.inputs if x}
-    for one in node.attrs.values():
-        if isinstance(one, Body):
-            found |= one.outer
-    return found
+    return {x for x in node.inputs if x}.union(*(one.outer for one in bodies_of(node)))
+
+
+def bodies_of(node: Node) -> Iterator[Body]:
+    """The bodies among a node's attributes."""
+    return (one for one in node.attrs.values() if isinstance(one, Body))
+
+
+def with_bodies(node: Node, change: Callable[[Body], Body]) -> Node:
+    """A node with other bodies among its attributes."""
+    attrs = node.attrs.items()
+    return node._replace(attrs={k: change(x) if isinstance(x, Body) else x for k, x in attrs})
+
+
+def own_names(whole: Body) -> set[str]:
+    """The names of the values that are in a body itself."""
+    return {*whole.inputs, *whole.constants, *(y for node in whole.nodes for y in node.outputs)}
 
 
 def is_indivisible(whole: Body) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from .. import autograd
 from ..errors import GraphError
 from ..tensor import Tensor
-from .body import Body
+from .body import Body, bodies_of
 from .values import to_array, to_tensor
 
 #: The most elements of a value that is guessed, and the most values of a part.
@@ -85,11 +85,11 @@ def wrong(noted: Sequence[Guess], same: np.ndarray) -> set[int]:
 def is_repeatable(whole: Body) -> bool:
     """Whether running nodes once more, whose results were not used, changes nothing."""
     for node in whole.nodes:
-        inner = [one for one in (node.function, *node.attrs.values()) if isinstance(one, Body)]
         if node.row is None and node.function is None:
             return False  # ONNX's own definition may draw random numbers
         if node.row is not None and node.row.varies and node.row.name != "BatchNormalization":
             return False
+        inner = (*bodies_of(node), *([] if node.function is None else [node.function]))
         if not all(map(is_repeatable, inner)):
             return False
     return True

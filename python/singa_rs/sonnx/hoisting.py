@@ -6,7 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .body import Body, Node, body, is_indivisible, reads_of
+from .body import (
+    Body,
+    Node,
+    bodies_of,
+    body,
+    is_indivisible,
+    own_names,
+    reads_of,
+    with_bodies,
+)
 
 
 def hoisted(graph: Body) -> Body:
@@ -17,9 +26,8 @@ def hoisted(graph: Body) -> Body:
 
 
 def _node(node: Node) -> Node:
-    attrs = {
-        name: hoisted(one) if isinstance(one, Body) else one for name, one in node.attrs.items()
-    }
+    node = with_bodies(node, hoisted)
+    attrs = dict(node.attrs)
     if node.row is not None and node.row.name in ("Loop", "Scan") and "body" in attrs:
         same = set(_unchanged(node.row.name, attrs))
         attrs |= _split(_bound(node, attrs["body"], same), same)
@@ -58,12 +66,8 @@ def _bound(node: Node, whole: Body, same: set[str]) -> Body:
 
 def _made(whole: Body) -> set[str]:
     """The names of the values in a body, and in those that its nodes run."""
-    found = {*whole.inputs, *whole.constants, *(y for node in whole.nodes for y in node.outputs)}
-    return found.union(*(_made(one) for node in whole.nodes for one in _bodies(node)))
-
-
-def _bodies(node: Node) -> Iterator[Body]:
-    return (one for one in node.attrs.values() if isinstance(one, Body))
+    inner = (_made(one) for node in whole.nodes for one in bodies_of(node))
+    return own_names(whole).union(*inner)
 
 
 def _renamed(whole: Body, names: dict[str, str]) -> Body:
@@ -74,12 +78,12 @@ def _renamed(whole: Body, names: dict[str, str]) -> Body:
 
 
 def _reading(node: Node, names: dict[str, str]) -> Node:
-    attrs = dict(node.attrs)
-    for name, one in attrs.items():
-        if isinstance(one, Body):
-            own = {*one.inputs, *one.constants, *(y for inner in one.nodes for y in inner.outputs)}
-            attrs[name] = _renamed(one, {x: by for x, by in names.items() if x not in own})
-    return node._replace(inputs=tuple(names.get(x, x) for x in node.inputs), attrs=attrs)
+    def inside(one: Body) -> Body:
+        own = own_names(one)
+        return _renamed(one, {x: by for x, by in names.items() if x not in own})
+
+    inputs = tuple(names.get(x, x) for x in node.inputs)
+    return with_bodies(node._replace(inputs=inputs), inside)
 
 
 def _split(whole: Body, fixed: set[str]) -> dict[str, Body]:
@@ -108,4 +112,4 @@ def _is_same_for_same(node: Node) -> bool:
     """Whether a node makes the same of the same inputs, and does nothing else."""
     if node.row is None or node.row.varies or not any(node.inputs):
         return False
-    return not any(isinstance(one, Body) for one in node.attrs.values())
+    return not any(bodies_of(node))

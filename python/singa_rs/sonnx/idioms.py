@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from .body import Body, Node, Scope, body, is_indivisible, read_node
+from .body import Body, Node, Scope, body, is_indivisible, read_node, with_bodies
 
 #: Operators whose results have axes.
 _WITH_AXES = {"BatchNormalization", "Conv", "ConvTranspose"}
@@ -32,10 +32,7 @@ class _Known:
 
     def replaced(self, node: Node) -> Node:
         """The node, or the operator that ends here."""
-        attrs = node.attrs.items()
-        node = node._replace(
-            attrs={k: recognised(one) if isinstance(one, Body) else one for k, one in attrs}
-        )
+        node = with_bodies(node, recognised)
         x = self._hard_swish(node)
         if x is None:
             return node

@@ -37,7 +37,7 @@ class _Guessed:
         #: What replays it, once a run has been noted.
         self._stretch: Stretch | None = None
         #: Whether the last run has read what is guessed.
-        self.is_sure = False
+        self._is_sure = False
         self._last: tuple[Guess, ...] | None = None
         self._known: OrderedDict[tuple[Guess, ...], Stretch] = OrderedDict()
 
@@ -49,21 +49,21 @@ class _Guessed:
         if len(noted) > MOST_VALUES:  # the node that reads most is a loop
             self._cuts.fix(at for at, _ in Counter(one.at for one in noted).most_common(1))
         elif self._stretch is not None and noted == self._stretch.noted:
-            self.is_sure = True
+            self._is_sure = True
         elif self._stretch is None or noted == self._last:
             self._stretch = self._known[noted] = self._known.get(noted) or make(noted)
             self._known.move_to_end(noted)
             if len(self._known) > _MOST_OF_PART:
                 self._known.popitem(last=False)
-            self.is_sure = True
+            self._is_sure = True
         self._last = noted
 
     def outputs(self, inputs: Sequence[Value]) -> dict[str, Value] | None:
         """All outputs by name; None if they have to be found without guesses."""
         stretch = self._stretch
-        if stretch is None or not self.is_sure:
+        if stretch is None or not self._is_sure:
             return None
-        self.is_sure = False
+        self._is_sure = False
         try:
             found = stretch.outputs(inputs)
         except GraphError:
@@ -78,7 +78,7 @@ class _Guessed:
             self._cuts.note_misses(stretch.missed)
             return None
         self._cuts.note_hit()
-        self.is_sure = True
+        self._is_sure = True
         return found
 
 
@@ -88,6 +88,9 @@ class _Whole(NamedTuple):
     stretch: Stretch | _Guessed
     #: The positions of the body's inputs that it takes.
     places: tuple[int, ...]
+    #: Where it is kept, by which key.
+    known: OrderedDict[Hashable, Any]
+    key: Hashable
 
 
 def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
@@ -131,6 +134,7 @@ class Stretches:
         if made is None:  # `run` will learn where it reads a value, or what
             del self._whole[signature]
             return None
+        found.known.move_to_end(found.key)
         return [made[name] for name in body.outputs]
 
     def run(self, frame: Frame) -> None:
@@ -169,7 +173,7 @@ class Stretches:
         guessed = self._guessed.get(key) or _Guessed(cuts, start)
         found = guessed.outputs([one for one in values.values() if not is_host(one)])
         if found is not None:
-            self._note_whole(frame, part, guessed, values)
+            self._note_whole(frame, part, values, self._guessed, key)
             frame.take(found, part.dead)
             frame.note_read()
             return
@@ -231,12 +235,13 @@ class Stretches:
             if not stretch.failures:
                 raise
             del self._known[key]
+            self._whole.clear()
             self._cuts_of(frame.body).add(key[1] + stretch.failures.pop())
             return None
         except VALUES:
             self._learn(frame, *key[1:3])
             raise  # unless a node has raised an error that names it
-        self._note_whole(frame, part, stretch, values)
+        self._note_whole(frame, part, values, self._known, key)
         return found
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:
@@ -254,9 +259,15 @@ class Stretches:
     # ---- what both have in common ----------------------------------------------------------------
 
     def _note_whole(
-        self, frame: Frame, part: Part, stretch: Stretch | _Guessed, names: Mapping[str, Value]
+        self,
+        frame: Frame,
+        part: Part,
+        names: Mapping[str, Value],
+        known: OrderedDict[Hashable, Any],
+        key: Hashable,
     ) -> None:
-        """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""
+        """Notes the stretch of this key, if it needs nothing but a body's inputs and makes all of
+        its outputs."""
         whole = frame.body
         if frame.outer is not None or len(part.body.nodes) < len(whole.nodes):
             return
@@ -264,7 +275,8 @@ class Stretches:
         if signature and set(names) <= set(whole.inputs) and set(whole.outputs) <= set(
             part.body.outputs
         ):  # fmt: skip
-            self._whole[signature] = _Whole(stretch, tuple(map(whole.inputs.index, names)))
+            places = tuple(map(whole.inputs.index, names))
+            self._whole[signature] = _Whole(known[key], places, known, key)
 
     def _made(
         self, frame: Frame, part: Part, values: Mapping[str, Value], noted: tuple[Guess, ...] = ()
