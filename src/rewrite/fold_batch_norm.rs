@@ -4,13 +4,13 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::matching::{At, remake, wherever};
+use super::matching::{At, along, remake, wherever};
 use super::{ADD, hoist};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
+use crate::ops::Kind;
 use crate::ops::fold::FoldBatchNorm;
-use crate::ops::{Kind, Meta};
 
 /// A convolution or matrix product, and the normalisation of its result.
 struct Found {
@@ -68,15 +68,7 @@ fn maker<'a>(norm: At<'a>, z: &Place) -> Option<(At<'a>, Option<usize>, Option<P
         && product.inputs[1].meta.shape.rank() == 2
         && bias.meta.shape.last() == z.meta.shape.last()
         && bias.meta.numel() == z.meta.shape[1];
-    fits.then(|| (product, Some(sum.n), Some(row(bias))))
-}
-
-/// A row as a vector.
-fn row(place: &Place) -> Place {
-    let last = place.meta.shape.rank() - 1;
-    let (shape, strides) = ([place.meta.shape[last]].into(), [place.meta.strides[last]][..].into());
-    let meta = Meta { dtype: place.meta.dtype, shape, strides };
-    Place { meta: meta.into(), ..place.clone() }
+    fits.then(|| (product, Some(sum.n), Some(along(bias, bias.meta.shape.rank().checked_sub(1)))))
 }
 
 /// Computes weights and bias right before the normalisation, whose operands may be made late, and

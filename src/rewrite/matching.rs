@@ -58,6 +58,16 @@ impl<'a> At<'a> {
         self.maker(place).filter(|_| self.draft.only_reader(place.block) == Some(self.n))
     }
 
+    /// The step that makes the tensor of which a place is a view, if only this step reads it, and
+    /// all of it.
+    pub fn own_source(&self, place: &Place) -> Option<At<'a>> {
+        let draft = self.draft;
+        let source = At::new(draft, draft.writers(place.block).only()?)?;
+        let made = source.outputs.iter().find(|made| made.block == place.block)?;
+        let is_own = source.makes(made) && draft.only_reader(place.block) == Some(self.n);
+        (is_own && draft.is_whole(made) && draft.is_whole(place)).then_some(source)
+    }
+
     /// Whether it makes the place.
     pub fn makes(&self, place: &Place) -> bool {
         self.draft.maker(place) == Some(self.n)
@@ -118,6 +128,14 @@ impl<'a> At<'a> {
         };
         self.makes_all() || self.outputs.len() == 1 && is_apart(&self.outputs[0])
     }
+}
+
+/// A place that extends along one axis alone, or that has one element, as a vector.
+pub fn along(place: &Place, axis: Option<usize>) -> Place {
+    let Meta { dtype, shape, strides } = &*place.meta;
+    let (extent, stride) = axis.map_or((1, 1), |axis| (shape[axis], strides[axis]));
+    let (shape, strides) = ([extent].into(), [stride][..].into());
+    Place { meta: Meta { dtype: *dtype, shape, strides }.into(), ..place.clone() }
 }
 
 /// Finds matches step by step and replaces each.

@@ -6,7 +6,9 @@ mod batch_norm;
 mod cast_round_trip;
 mod cse;
 mod dce;
+mod fold_affine;
 mod fold_batch_norm;
+mod fold_gather;
 mod functionalize;
 mod fusion;
 mod hoist;
@@ -65,6 +67,8 @@ pub fn rewrite(draft: &mut Draft, allowed: Allowed) -> Result<Option<Constants>>
     }
     if allowed.rounds && allowed.keeps {
         fold_batch_norm::apply(draft)?;
+        fold_affine::apply(draft)?;
+        fold_gather::apply(draft, allowed.limits.constants)?;
     }
     batch_norm::apply(draft)?;
     if allowed.rounds {

@@ -89,6 +89,60 @@ def test_batch_normalisation_is_folded_into_dense_layers():
     assert "normalize" in names(exact.graphs[-1]) and "normalize" not in names(folded.graphs[-1])
 
 
+class Embedded(module.Module):
+    """A dense layer behind an embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = layer.Embedding(50, 24), layer.Linear(96)
+
+    def forward(self, x):
+        return autograd.tanh(self.out(self.embed(x)))
+
+
+def test_dense_layers_of_embeddings_are_gathered_from_a_table_of_products():
+    x = tensor.from_numpy(RNG.integers(0, 50, (4, 40)).astype(np.int32))
+    exact, folded = models(Embedded, [x], False, {}, {"exact": False})
+    for value in (0.5, 2.0):
+        for model in (exact, folded):
+            model.embed.W.set_value(value)
+        for _ in range(3):
+            want, got = (model(x).to_numpy() for model in (exact, folded))
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert names(folded.graphs[-1]) == ["gather", "tanh"]
+    with pytest.raises(ValueError, match="gather.*index 50 is out of range"):
+        folded(tensor.from_numpy(np.full((4, 40), 50, np.int32)))
+
+
+class Scaled(module.Module):
+    """A convolution whose channels are scaled and shifted, as older files spell normalisation."""
+
+    def __init__(self, groups=1, bias=True):
+        super().__init__()
+        self.conv = layer.Conv2d(16, 3, padding=1, bias=bias, group=groups)
+        self.one = [tensor.from_numpy(RNG.normal(size=(16, 1, 1)).astype(np.float32)) for _ in "ab"]
+        self.all = tensor.from_numpy(np.array([3.0], np.float32))
+
+    def forward(self, x):
+        y = autograd.add(self.one[0], autograd.mul(self.conv(x), self.one[1]))
+        return autograd.sub(autograd.div(y, self.all), self.one[1])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("groups", [1, 4, 16])
+def test_factors_and_terms_of_channels_are_folded_into_convolutions(groups, bias):
+    x = tensor.from_numpy(RNG.normal(size=(2, 16, 40, 40)).astype(np.float32))
+    exact, folded = models(lambda: Scaled(groups, bias), [x], False, {}, {"exact": False})
+    folded.one, folded.all = exact.one, exact.all
+    for value in (0.5, 2.0):
+        exact.one[1].set_value(value)
+        for _ in range(3):
+            want, got = (model(x).to_numpy() for model in (exact, folded))
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert names(folded.graphs[-1])[-1] in ("packed", "conv2d")
+    assert "chain" in names(exact.graphs[-1])
+
+
 #: So many that results are too large for softmax to be fused with others for being short.
 CLASSES = 400
 
