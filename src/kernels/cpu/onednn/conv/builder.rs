@@ -25,7 +25,7 @@ impl<'a> Builder<'a> {
     pub fn pieces(self, cut: Cut) -> Result<Option<Pieces>> {
         match cut {
             Cut::Images(images) => self.images(images, 0),
-            Cut::Rows(rows) => self.rows(rows),
+            Cut::Rows(bands) => self.rows(bands),
             Cut::Channels(size) => self.channels(size),
             Cut::Sums(images) => {
                 let count = self.of.y.shape[0].div_ceil(images);
@@ -60,13 +60,12 @@ impl<'a> Builder<'a> {
         Ok(Some(self.pieces.done()))
     }
 
-    /// Pieces of this many rows of one image of y.
-    fn rows(mut self, rows: usize) -> Result<Option<Pieces>> {
+    /// So many pieces of each image of y.
+    fn rows(mut self, bands: usize) -> Result<Option<Pieces>> {
         let of = self.of;
         for image in 0..of.y.shape[0] {
-            for first in (0..of.y.shape[2]).step_by(rows) {
-                let last = (first + rows).min(of.y.shape[2]);
-                let Some((piece, start)) = of.band(first, last) else { return Ok(None) };
+            for (first, end) in of.rows(bands) {
+                let Some((piece, start)) = of.band(first, end) else { return Ok(None) };
                 let at = |meta, row| Part::at(image * bytes(meta, 0) + row * bytes(meta, 2));
                 let (x, y) = (at(&of.x, start), at(&of.y, first));
                 let parts = of.parts(x, Part::default(), Part::default(), y);

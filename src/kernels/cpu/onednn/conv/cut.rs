@@ -47,7 +47,7 @@ pub(super) struct Convolution {
 pub(super) enum Cut {
     /// This many images a piece.
     Images(usize),
-    /// This many rows of one image a piece.
+    /// This many pieces of an image, with as many rows each or one more.
     Rows(usize),
     /// This many of the channels that the weights have first in memory a piece.
     Channels(usize),
@@ -100,7 +100,7 @@ impl Convolution {
 
     /// Ways to cut it, the best one first.
     fn cuts(&self, w: &Descriptor) -> [Option<Cut>; 3] {
-        let (images, wanted) = (self.images(), pieces::count(self.flops(), MOST));
+        let (images, wanted) = (self.images(), self.wanted());
         let is_usual = self.is_channels_last();
         if wanted == 1 || !is_usual && !self.has_images_outermost() {
             return [None; 3];
@@ -121,13 +121,23 @@ impl Convolution {
         let bands = wanted.div_ceil(images).min(self.y.shape[2] / FEWEST_ROWS);
         let has_rows = self.pass == Propagation::Forward || self.has_rows_of_its_own();
         let rows = has_rows && bands > 1;
-        let rows = rows.then(|| Cut::Rows(self.y.shape[2].div_ceil(bands)));
+        let rows = rows.then_some(Cut::Rows(bands));
         let (channels, images) =
             (channels.map(Cut::Channels), (images > 1).then_some(Cut::Images(1)));
         match self.x.bytes() / self.images() >= self.weight_bytes() {
             true => [rows, channels, images],
             false => [channels, rows, images],
         }
+    }
+
+    /// How many pieces are wanted. Gradients of weights are not cut for what they move, since pieces
+    /// have to be added.
+    fn wanted(&self) -> usize {
+        let bytes = match self.pass {
+            Propagation::GradWeight => 0,
+            _ => self.x.bytes() + self.y.bytes() + self.weight_bytes(),
+        };
+        pieces::count(self.flops(), bytes, MOST)
     }
 
     /// The most sums, up to `wanted`, that a gradient of the weights is made of.
@@ -215,7 +225,10 @@ impl Convolution {
     fn sample(&self, cut: Cut) -> Option<Convolution> {
         match cut {
             Cut::Images(images) | Cut::Sums(images) => Some(self.of_images(images)),
-            Cut::Rows(rows) => Some(self.band(rows, (2 * rows).min(self.y.shape[2]))?.0),
+            Cut::Rows(bands) => {
+                let (first, end) = self.rows(bands).nth(1)?;
+                Some(self.band(first, end)?.0)
+            }
             Cut::Channels(_) => None,
         }
     }
@@ -236,6 +249,12 @@ impl Convolution {
         let mut piece = self.clone();
         (piece.x.shape[0], piece.y.shape[0]) = (images, images);
         piece
+    }
+
+    /// The first row of y and the end of each of so many pieces.
+    pub fn rows(&self, bands: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let all = self.y.shape[2];
+        (0..bands).map(move |band| (band * all / bands, (band + 1) * all / bands))
     }
 
     /// The tensors' parts in the order of the primitive's arguments.

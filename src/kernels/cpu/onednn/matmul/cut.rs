@@ -84,7 +84,9 @@ impl Product {
     /// The extents of a piece, which depend on the metas alone.
     fn block(&self, is_packed: bool) -> Block {
         let ([batch, m, n], k) = (self.extents(), self.metas[0].shape[self.axes() + 1]);
-        let wanted = pieces::count(2 * self.metas[2].numel() as u64 * k as u64, MOST);
+        let flops = 2 * self.metas[2].numel() as u64 * k as u64;
+        let bytes: usize = self.metas.iter().map(Meta::bytes).sum();
+        let wanted = pieces::count(flops, if is_packed { bytes } else { 0 }, MOST);
         let matrices = batch.div_ceil(wanted.min(batch));
         let wanted = wanted.div_ceil(batch);
         let is_transposed = self.metas[0].strides[self.axes()] == 1 && m > 1;
