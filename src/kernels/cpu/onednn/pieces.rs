@@ -10,7 +10,8 @@ use crate::error::Result;
 
 /// Multiplications and additions that make a piece worthwhile: some 40 microseconds of a thread.
 const WORTHWHILE: u64 = 4 << 20;
-/// Bytes that make a piece worthwhile, as where each weight is used once or depthwise.
+/// Bytes that make a piece worthwhile where there is little to compute, as in depthwise convolutions
+/// and products of a row.
 const MOVED: u64 = 128 << 10;
 /// Pieces of this many multiplications and additions are large enough for any number of them.
 const LARGE: u64 = 256 << 20;
@@ -20,7 +21,9 @@ const MOST: usize = 64;
 /// How many pieces an operation of this many multiplications and additions, which moves so many
 /// bytes, is cut into: `usual` at most unless they are large.
 pub fn count(flops: u64, bytes: usize, usual: usize) -> usize {
-    let usual = (flops / WORTHWHILE).max(bytes as u64 / MOVED).min(usual as u64);
+    let computing = flops / WORTHWHILE;
+    let wanted = if computing > 1 { computing } else { bytes as u64 / MOVED };
+    let usual = wanted.min(usual as u64);
     usual.max(flops / LARGE).clamp(1, MOST as u64) as usize
 }
 
