@@ -27,6 +27,15 @@ pub fn count(flops: u64, bytes: usize, usual: usize) -> usize {
     usual.max(flops / LARGE).clamp(1, MOST as u64) as usize
 }
 
+/// As many pieces, or a few less, as two or four threads get equal parts of.
+pub fn balanced(pieces: usize) -> usize {
+    match pieces {
+        0..2 => 1,
+        2..4 => 2,
+        _ => pieces & !3,
+    }
+}
+
 /// Columns of a matrix that are copied into contiguous scratch memory, or back from there.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {

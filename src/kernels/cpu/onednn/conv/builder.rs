@@ -1,7 +1,10 @@
 //! The pieces of a convolution, one by one.
 
+use std::ops::Range;
+
 use super::cut::{Convolution, Cut, bytes};
 use crate::device::onednn::{Descriptor, Window};
+use crate::device::team::share;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::kernels::cpu::onednn::pieces::{Collected, Columns, Part, Parts, Pieces};
@@ -26,7 +29,7 @@ impl<'a> Builder<'a> {
         match cut {
             Cut::Images(images) => self.images(images, 0),
             Cut::Rows(bands) => self.rows(bands),
-            Cut::Channels(size) => self.channels(size),
+            Cut::Channels(count, unit) => self.channels(count, unit),
             Cut::Sums(images) => {
                 let count = self.of.y.shape[0].div_ceil(images);
                 let bytes = self.w.bytes(self.of.library);
@@ -64,8 +67,10 @@ impl<'a> Builder<'a> {
     fn rows(mut self, bands: usize) -> Result<Option<Pieces>> {
         let of = self.of;
         for image in 0..of.y.shape[0] {
-            for (first, end) in of.rows(bands) {
-                let Some((piece, start)) = of.band(first, end) else { return Ok(None) };
+            for n in 0..bands {
+                let rows = share(of.y.shape[2], 1, bands, n);
+                let first = rows.start;
+                let Some((piece, start)) = of.band(rows) else { return Ok(None) };
                 let at = |meta, row| Part::at(image * bytes(meta, 0) + row * bytes(meta, 2));
                 let (x, y) = (at(&of.x, start), at(&of.y, first));
                 let parts = of.parts(x, Part::default(), Part::default(), y);
@@ -77,15 +82,15 @@ impl<'a> Builder<'a> {
         Ok(Some(self.pieces.done()))
     }
 
-    /// Pieces of this many channels. The last may have fewer: it then computes as many as fill a
-    /// block of the weights, of which those that there are not are left.
-    fn channels(mut self, size: usize) -> Result<Option<Pieces>> {
+    /// So many pieces of the channels, in blocks of `unit`. The last one computes as many as fill its
+    /// blocks, of which those that there are not are left.
+    fn channels(mut self, pieces: usize, unit: usize) -> Result<Option<Pieces>> {
         let (of, d) = (self.of, self.of.channel());
         let (all, element) = (of.w[d] as usize, of.x.dtype.size());
-        let Some(unit) = of.unit(self.w) else { return Ok(None) };
         let Some(apart) = self.w.apart(of.library, &of.w, d, unit as i64) else { return Ok(None) };
-        for start in (0..all).step_by(size) {
-            let count = size.min(all - start);
+        for n in 0..pieces {
+            let Range { start, end } = share(all, unit, pieces, n);
+            let count = end - start;
             let wide = count.next_multiple_of(unit);
             let Some(w) = self.w.first(of.library, &of.w, d, wide as i64) else { return Ok(None) };
             let piece = of.of_channels(wide);

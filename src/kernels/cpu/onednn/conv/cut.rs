@@ -2,12 +2,15 @@
 //! rows of an image, or some of the channels. Gradients of small weights are sums over pieces of
 //! the images.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::builder::Builder;
 use crate::device::onednn::{
     self, Choice, Descriptor, Gate, Library, Propagation, Tensors, Window,
 };
+use crate::device::team::share;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
@@ -20,8 +23,12 @@ use crate::ops::conv::channels_innermost;
 const MOST: usize = 16;
 /// At least this many images make pieces of images; fewer are cut further.
 const MANY_IMAGES: usize = 8;
-/// The fewest rows of a piece.
+/// The fewest rows of a piece where rows of y share rows of x.
 const FEWEST_ROWS: usize = 4;
+/// The fewest places of a piece of rows.
+const FEWEST_PLACES: usize = 64;
+/// With fewer pieces, threads wait for each other.
+const FEW: usize = 4;
 /// The channels of a piece are a multiple of one of these, which is a block of packed weights.
 const CHANNELS: [i64; 5] = [16, 24, 32, 48, 64];
 /// The most bytes that partial sums of a gradient take.
@@ -47,10 +54,10 @@ pub(super) struct Convolution {
 pub(super) enum Cut {
     /// This many images a piece.
     Images(usize),
-    /// This many pieces of an image, with as many rows each or one more.
+    /// So many pieces of the rows of each image.
     Rows(usize),
-    /// This many of the channels that the weights have first in memory a piece.
-    Channels(usize),
+    /// So many pieces of the channels that the weights have first in memory, in blocks of so many.
+    Channels(usize, usize),
     /// As with images; the results are to be added.
     Sums(usize),
 }
@@ -107,27 +114,37 @@ impl Convolution {
         }
         let of_images = |pieces: usize| images.div_ceil(pieces.clamp(1, images));
         let channels = if is_usual { self.channels(w, wanted) } else { None };
+        let by_channels = channels.map_or(1, |(pieces, _)| pieces);
+        let channels = channels.map(|(pieces, unit)| Cut::Channels(pieces, unit));
         if self.pass == Propagation::GradWeight {
-            let by_channels = channels.map_or(1, |size| self.w[0] as usize / size);
             let sums = self.most_sums(wanted);
             return match sums >= by_channels {
                 true => [(sums > 1).then(|| Cut::Sums(of_images(sums))), None, None],
-                false => [channels.map(Cut::Channels), None, None],
+                false => [channels, None, None],
             };
         }
         if images >= wanted.min(MANY_IMAGES) || !is_usual {
             return [(images > 1).then(|| Cut::Images(of_images(wanted))), None, None];
         }
-        let bands = wanted.div_ceil(images).min(self.y.shape[2] / FEWEST_ROWS);
-        let has_rows = self.pass == Propagation::Forward || self.has_rows_of_its_own();
-        let rows = has_rows && bands > 1;
-        let rows = rows.then_some(Cut::Rows(bands));
-        let (channels, images) =
-            (channels.map(Cut::Channels), (images > 1).then_some(Cut::Images(1)));
-        match self.x.bytes() / self.images() >= self.weight_bytes() {
+        let bands = self.bands(wanted.div_ceil(images));
+        let rows = (bands > 1).then_some(Cut::Rows(bands));
+        let images = (images > 1).then_some(Cut::Images(1));
+        let is_wide = self.x.bytes() / self.images() >= self.weight_bytes();
+        match is_wide || by_channels < bands.min(FEW) {
             true => [rows, channels, images],
             false => [channels, rows, images],
         }
+    }
+
+    /// How many pieces of rows an image is cut into where so many are wanted.
+    fn bands(&self, wanted: usize) -> usize {
+        let rows = &self.y.shape[2..];
+        let fewest = match self.reach() {
+            1 => FEWEST_PLACES.div_ceil(rows[1..].iter().product::<usize>().max(1)),
+            _ => FEWEST_ROWS,
+        };
+        let is_cut = self.pass == Propagation::Forward || self.has_rows_of_its_own();
+        if is_cut { pieces::balanced(wanted.min(rows[0] / fewest)) } else { 1 }
     }
 
     /// How many pieces are wanted. Gradients of weights are not cut for what they move, since pieces
@@ -203,14 +220,14 @@ impl Convolution {
         (self.pass == Propagation::GradInput) as usize
     }
 
-    /// How many channels pieces have, of which there are up to `wanted`, where the layout of the
-    /// weights has parts of so many.
-    fn channels(&self, w: &Descriptor, wanted: usize) -> Option<usize> {
+    /// How many pieces of channels there are, up to `wanted`, and of how many channels they are a
+    /// multiple, where the layout of the weights has parts of so many.
+    fn channels(&self, w: &Descriptor, wanted: usize) -> Option<(usize, usize)> {
         let (all, unit) = (self.w[self.channel()] as usize, self.unit(w)?);
-        let size = all.div_ceil(wanted).next_multiple_of(unit);
+        let pieces = pieces::balanced(wanted.min(all.div_ceil(unit)));
         // The last piece of a gradient of the weights would have to write channels that there are not.
         let is_even = self.pass != Propagation::GradWeight || all.is_multiple_of(unit);
-        (size < all && is_even).then_some(size)
+        (pieces > 1 && is_even).then_some((pieces, unit))
     }
 
     /// The fewest channels that parts of the weights can have: a block of the layout.
@@ -225,11 +242,8 @@ impl Convolution {
     fn sample(&self, cut: Cut) -> Option<Convolution> {
         match cut {
             Cut::Images(images) | Cut::Sums(images) => Some(self.of_images(images)),
-            Cut::Rows(bands) => {
-                let (first, end) = self.rows(bands).nth(1)?;
-                Some(self.band(first, end)?.0)
-            }
-            Cut::Channels(_) => None,
+            Cut::Rows(bands) => Some(self.band(share(self.y.shape[2], 1, bands, 1))?.0),
+            Cut::Channels(..) => None,
         }
     }
 
@@ -251,12 +265,6 @@ impl Convolution {
         piece
     }
 
-    /// The first row of y and the end of each of so many pieces.
-    pub fn rows(&self, bands: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let all = self.y.shape[2];
-        (0..bands).map(move |band| (band * all / bands, (band + 1) * all / bands))
-    }
-
     /// The tensors' parts in the order of the primitive's arguments.
     pub fn parts(&self, x: Part, w: Part, bias: Part, y: Part) -> Parts {
         self.pass.order(x, w, self.bias.as_ref().map(|_| bias), y)
@@ -264,7 +272,8 @@ impl Convolution {
 
     /// The convolution that computes some rows of an image of y, and its first row of x. `None` if
     /// the rows see padding alone.
-    pub fn band(&self, first: usize, end: usize) -> Option<(Convolution, usize)> {
+    pub fn band(&self, rows: Range<usize>) -> Option<(Convolution, usize)> {
+        let Range { start: first, end } = rows;
         let (window, height) = (&self.window, self.x.shape[2] as i64);
         let from = first as i64 * window.stride[0] - window.before[0];
         let to = (end as i64 - 1) * window.stride[0] - window.before[0] + self.reach();
