@@ -1,4 +1,4 @@
-"""Nodes that together are HardSwish, as converters to older opsets write it."""
+"""Nodes that together are HardSwish or GELU, as converters to older opsets write them."""
 
 import numpy as np
 import pytest
@@ -126,3 +126,55 @@ def test_results_are_as_exact_as_asked_for():
     want = np.asarray(eager.forward(exact._input(x))[0])
     for _ in range(4):
         np.testing.assert_array_equal(exact.run([x])[0], want)
+
+
+ERF = node("Erf", ["r"], ["e"])
+MORE = node("Add", ["e", "one"], ["g"])
+ROOTS = {
+    "divided": node("Div", ["c", "root"], ["r"]),
+    "multiplied": node("Mul", ["inverse", "c"], ["r"]),
+}
+ORDERS = {
+    "half last": [node("Mul", ["c", "g"], ["p"]), node("Mul", ["p", "half"], ["y"])],
+    "half first": [node("Mul", ["half", "c"], ["p"]), node("Mul", ["p", "g"], ["y"])],
+    "x last": [node("Mul", ["g", "half"], ["p"]), node("Mul", ["c", "p"], ["y"])],
+}
+
+
+def gelu(scaled, order, shape=(), conv=CONV, **numbers):
+    usual = {"root": 2**0.5, "inverse": 0.5**0.5, "one": 1.0, "half": 0.5}
+    return net([conv, scaled, ERF, MORE, *order], shape=shape, **(usual | numbers))
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_error_functions_end_in_gelu(order, root, shape):
+    proto, x = gelu(ROOTS[root], ORDERS[order], shape)
+    assert kinds(proto)[-1] == "Gelu"
+    check(proto, x)
+
+
+@pytest.mark.parametrize("numbers", [{"root": 1.5}, {"one": 2.0}, {"half": 0.25}])
+def test_other_error_functions_are_something_else(numbers):
+    proto, x = gelu(ROOTS["divided"], ORDERS["half last"], **numbers)
+    assert "Gelu" not in kinds(proto)
+    check(proto, x)
+
+
+def test_other_products_are_something_else():
+    turned = node("Div", ["root", "c"], ["r"])
+    squared = [node("Mul", ["g", "g"], ["p"]), node("Mul", ["p", "half"], ["y"])]
+    for root, order in ((turned, ORDERS["half last"]), (ROOTS["divided"], squared)):
+        proto, x = gelu(root, order)
+        assert "Gelu" not in kinds(proto)
+        check(proto, x)
+
+
+def test_gelu_of_a_number_and_tensors_of_one_axis_has_an_axis():
+    """onnxruntime's own GELU has none there."""
+    total = node("ReduceSum", ["x"], ["c"], keepdims=0)
+    for shape in ((), (1,)):
+        proto, x = gelu(ROOTS["divided"], ORDERS["half last"], shape, total)
+        assert (kinds(proto)[-1] == "Gelu") == (shape == ())
+        assert sonnx.prepare(proto).run([x])[0].shape == shape

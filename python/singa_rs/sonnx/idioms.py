@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 from onnx import NodeProto
 
@@ -9,8 +12,8 @@ from .body import Body, Node, Scope, body, is_indivisible, read_node, with_bodie
 
 #: Operators whose results have axes.
 _WITH_AXES = {"BatchNormalization", "Conv", "ConvTranspose"}
-#: The opset that has HardSwish.
-_SINCE = Scope({"": 14})
+#: The opset that has HardSwish and Gelu.
+_SINCE = Scope({"": 20})
 
 
 def recognised(graph: Body) -> Body:
@@ -33,13 +36,50 @@ class _Known:
     def replaced(self, node: Node) -> Node:
         """The node, or the operator that ends here."""
         node = with_bodies(node, recognised)
-        x = self._hard_swish(node)
-        if x is None:
-            return node
-        proto = NodeProto(name=node.proto.name, op_type="HardSwish")
-        proto.input.append(x)
-        proto.output.extend(node.outputs)
-        return read_node(proto, _SINCE)
+        for kind, find in (("HardSwish", self._hard_swish), ("Gelu", self._gelu)):
+            x = find(node)
+            if x is not None:
+                proto = NodeProto(name=node.proto.name, op_type=kind)
+                proto.input.append(x)
+                proto.output.extend(node.outputs)
+                return read_node(proto, _SINCE)
+        return node
+
+    def _gelu(self, node: Node) -> str | None:
+        """The `x` of `x * (1 + erf(x / sqrt(2))) / 2`, multiplied in any order, that ends with a
+        node."""
+        factors = self._factors(node, 2)
+        for x, half, factor in itertools.permutations(factors) if len(factors) == 3 else ():
+            added = self._made(factor, "Add")
+            if added is not None and self._number(half, x) == 0.5:
+                for one, erf in (added.inputs, added.inputs[::-1]):
+                    if self._number(one, x) == 1 and self._is_erf(erf, x):
+                        return x
+        return None
+
+    def _factors(self, node: Node, most: int) -> list[str]:
+        """The factors of a product of so many products at most."""
+        if node.proto.op_type != "Mul" or node.proto.domain or len(node.inputs) != 2:
+            return []
+        for product, other in (node.inputs, node.inputs[::-1]):
+            inner = self._made(product, "Mul") if most > 1 else None
+            if inner is not None:
+                return [other, *self._factors(inner, most - 1)]
+        return list(node.inputs)
+
+    def _is_erf(self, name: str, x: str) -> bool:
+        """Whether a value is `erf(x / sqrt(2))`."""
+        erf = self._made(name, "Erf")
+        if erf is None:
+            return False
+        for kind, wanted in (("Div", math.sqrt(2)), ("Mul", math.sqrt(0.5))):
+            maker = self._made(erf.inputs[0], kind)
+            if maker is not None and x in maker.inputs:
+                one, other = maker.inputs if maker.inputs[0] == x else maker.inputs[::-1]
+                value = self._number(other, x)
+                is_turned = kind == "Div" and one != maker.inputs[0]
+                return value is not None and not is_turned and abs(value - wanted) < 1e-6
+        return False
 
     def _hard_swish(self, node: Node) -> str | None:
         """The `x` of `x * clip(x + 3, 0, 6) / 6`, or `x * (clip(x + 3, 0, 6) / 6)`, that ends
@@ -91,11 +131,15 @@ class _Known:
         is_such = node is not None and node.proto.op_type == kind and not node.proto.domain
         return node if is_such and node.function is None else None
 
-    def _number(self, name: str) -> float | None:
-        """The value of a constant of one element, which broadcasts to whatever has an axis."""
+    def _number(self, name: str, x: str | None = None) -> float | None:
+        """The value of a constant of one element, which broadcasts to `x`, or else to whatever has
+        an axis."""
         value = self._constants.get(name)
         is_one = isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= 1
-        return float(value.ravel()[0]) if is_one and value.dtype.kind == "f" else None
+        if not is_one or value.dtype.kind != "f":
+            return None
+        fits = x is None or value.ndim == 0 or self._has_axes(x)
+        return float(value.ravel()[0]) if fits else None
 
     def _has_axes(self, name: str) -> bool:
         """Whether a value is known to have axes: one that a convolution makes, or what follows it
