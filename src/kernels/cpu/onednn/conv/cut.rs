@@ -27,7 +27,7 @@ const MANY_IMAGES: usize = 8;
 const FEWEST_ROWS: usize = 4;
 /// The fewest places of a piece of rows.
 const FEWEST_PLACES: usize = 64;
-/// With fewer pieces, threads wait for each other.
+/// From so many pieces on, threads hardly wait for each other.
 const FEW: usize = 4;
 /// The channels of a piece are a multiple of one of these, which is a block of packed weights.
 const CHANNELS: [i64; 5] = [16, 24, 32, 48, 64];
@@ -130,7 +130,7 @@ impl Convolution {
         let rows = (bands > 1).then_some(Cut::Rows(bands));
         let images = (images > 1).then_some(Cut::Images(1));
         let is_wide = self.x.bytes() / self.images() >= self.weight_bytes();
-        match is_wide || by_channels < bands.min(FEW) {
+        match (bands.min(FEW), is_wide) >= (by_channels.min(FEW), true) {
             true => [rows, channels, images],
             false => [channels, rows, images],
         }
@@ -224,7 +224,9 @@ impl Convolution {
     /// multiple, where the layout of the weights has parts of so many.
     fn channels(&self, w: &Descriptor, wanted: usize) -> Option<(usize, usize)> {
         let (all, unit) = (self.w[self.channel()] as usize, self.unit(w)?);
-        let pieces = pieces::balanced(wanted.min(all.div_ceil(unit)));
+        let units = all.div_ceil(unit);
+        let pieces =
+            if units > wanted { pieces::balanced(wanted.min(units.div_ceil(2))) } else { units };
         // The last piece of a gradient of the weights would have to write channels that there are not.
         let is_even = self.pass != Propagation::GradWeight || all.is_multiple_of(unit);
         (pieces > 1 && is_even).then_some((pieces, unit))
