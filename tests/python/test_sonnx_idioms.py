@@ -1,4 +1,4 @@
-"""Nodes that together are HardSwish or GELU, as converters to older opsets write them."""
+"""Nodes that together are HardSwish or GELU, as converters to older opsets write them; squares."""
 
 import numpy as np
 import pytest
@@ -178,3 +178,17 @@ def test_gelu_of_a_number_and_tensors_of_one_axis_has_an_axis():
         proto, x = gelu(ROOTS["divided"], ORDERS["half last"], shape, total)
         assert (kinds(proto)[-1] == "Gelu") == (shape == ())
         assert sonnx.prepare(proto).run([x])[0].shape == shape
+
+
+@pytest.mark.parametrize("power", [2.0, 3.0])
+def test_second_powers_are_products(power):
+    proto, x = net([CONV, node("Pow", ["c", "power"], ["y"])], power=power)
+    assert kinds(proto)[-1] == ("Mul" if power == 2 else "Pow")
+    check(proto, x)
+
+
+def test_the_power_of_a_number_has_the_axes_of_the_exponent():
+    nodes = [node("ReduceSum", ["x"], ["c"], keepdims=0), node("Pow", ["c", "power"], ["y"])]
+    proto, x = net(nodes, shape=(1,), power=2.0)
+    assert kinds(proto)[-1] == "Pow"
+    check(proto, x)

@@ -36,14 +36,25 @@ class _Known:
     def replaced(self, node: Node) -> Node:
         """The node, or the operator that ends here."""
         node = with_bodies(node, recognised)
-        for kind, find in (("HardSwish", self._hard_swish), ("Gelu", self._gelu)):
+        for kind, find in (
+            ("HardSwish", self._hard_swish),
+            ("Gelu", self._gelu),
+            ("Mul", self._square),
+        ):
             x = find(node)
             if x is not None:
                 proto = NodeProto(name=node.proto.name, op_type=kind)
-                proto.input.append(x)
+                proto.input.extend([x, x] if kind == "Mul" else [x])
                 proto.output.extend(node.outputs)
                 return read_node(proto, _SINCE)
         return node
+
+    def _square(self, node: Node) -> str | None:
+        """The `x` of `x ** 2`, which a product computes faster."""
+        if node.proto.op_type != "Pow" or node.proto.domain or len(node.inputs) != 2:
+            return None
+        x, power = node.inputs
+        return x if self._number(power, x) == 2 else None
 
     def _gelu(self, node: Node) -> str | None:
         """The `x` of `x * (1 + erf(x / sqrt(2))) / 2`, multiplied in any order, that ends with a

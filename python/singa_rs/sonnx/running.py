@@ -48,6 +48,8 @@ class Frame:
 
     def find(self, name: str) -> Value:
         """A value of this body, or of one around it; None for an input that is left out."""
+        if name in self.values:
+            return self.values[name]
         frame: Frame | None = self
         while name and frame is not None:
             for known in (frame.values, frame.weights, frame.body.constants):
