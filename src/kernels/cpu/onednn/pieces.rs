@@ -11,7 +11,7 @@ use crate::error::Result;
 /// Multiplications and additions that make a piece worthwhile: some 40 microseconds of a thread.
 const WORTHWHILE: u64 = 4 << 20;
 /// Bytes that make a piece worthwhile where there is little to compute, as in depthwise convolutions
-/// and products of a row.
+/// and those of a pixel.
 const MOVED: u64 = 128 << 10;
 /// Pieces of this many multiplications and additions are large enough for any number of them.
 const LARGE: u64 = 256 << 20;
@@ -269,5 +269,30 @@ unsafe impl Sync for Shared<'_> {}
 impl Shared<'_> {
     fn get(&self) -> (&[*mut u8], *mut u8) {
         (self.0, self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_and_four_threads_get_equal_parts() {
+        for (units, wanted) in (1..100).flat_map(|units| (1..=16).map(move |n| (units, n))) {
+            let pieces = balanced(wanted.min(units));
+            assert!(pieces <= wanted && wanted.min(units) < pieces + 4);
+            for threads in [2, 4].into_iter().filter(|threads| pieces >= *threads) {
+                let of = |n: usize| {
+                    let own = (0..pieces).skip(n * pieces / threads).take(pieces / threads);
+                    own.map(|piece| team::share(units, 1, pieces, piece).len()).sum::<usize>()
+                };
+                let parts: Vec<usize> = (0..threads).map(of).collect();
+                let (least, most) = (parts.iter().min(), parts.iter().max());
+                assert!(
+                    most.zip(least).is_some_and(|(most, least)| most - least <= 1),
+                    "{parts:?}"
+                );
+            }
+        }
     }
 }

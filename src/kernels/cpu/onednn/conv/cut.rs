@@ -225,6 +225,7 @@ impl Convolution {
     fn channels(&self, w: &Descriptor, wanted: usize) -> Option<(usize, usize)> {
         let (all, unit) = (self.w[self.channel()] as usize, self.unit(w)?);
         let units = all.div_ceil(unit);
+        // Many pieces of a block each would read the images too often.
         let pieces =
             if units > wanted { pieces::balanced(wanted.min(units.div_ceil(2))) } else { units };
         // The last piece of a gradient of the weights would have to write channels that there are not.

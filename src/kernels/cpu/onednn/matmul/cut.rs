@@ -86,6 +86,7 @@ impl Product {
         let ([batch, m, n], k) = (self.extents(), self.metas[0].shape[self.axes() + 1]);
         let flops = 2 * self.metas[2].numel() as u64 * k as u64;
         let bytes: usize = self.metas.iter().map(Meta::bytes).sum();
+        // Pieces copy a factor that is not packed, each again.
         let wanted = pieces::count(flops, if is_packed { bytes } else { 0 }, MOST);
         let matrices = batch.div_ceil(wanted.min(batch));
         let wanted = wanted.div_ceil(batch);
