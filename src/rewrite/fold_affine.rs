@@ -1,10 +1,10 @@
 //! Folds a constant factor or term of each channel behind a convolution into the weights and bias,
 //! which are computed once as long as they do not change. Changes rounding.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::hoist;
-use super::matching::{At, along, wherever};
+use super::matching::{At, along, insert, wherever};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::Draft;
@@ -102,12 +102,12 @@ fn fold(draft: &mut Draft, Found { conv, step, at, f, channels }: Found) -> Resu
     let by = Kind::from(Binary { f });
     if is_factor(f) {
         let factors = in_front(&channels, inputs[1].meta.shape.rank());
-        inputs[1] = made(draft, at, by.clone(), smallvec![inputs[1].clone(), factors])?;
+        inputs[1] = insert(draft, at, by.clone(), smallvec![inputs[1].clone(), factors])?;
     }
     match inputs.get(2).cloned() {
-        Some(bias) => inputs[2] = made(draft, at, by, smallvec![bias, channels])?,
+        Some(bias) => inputs[2] = insert(draft, at, by, smallvec![bias, channels])?,
         None if f == BinaryFn::Add => inputs.push(channels),
-        None if f == BinaryFn::Sub => inputs.push(made(draft, at, NEG, smallvec![channels])?),
+        None if f == BinaryFn::Sub => inputs.push(insert(draft, at, NEG, smallvec![channels])?),
         None => {}
     }
     let call = draft.infer(call.kind.clone(), &inputs)?;
@@ -124,15 +124,6 @@ fn in_front(vector: &Place, rank: usize) -> Place {
     let shape = shape.iter().copied().chain(std::iter::repeat_n(1, rank - 1)).collect();
     let strides = strides.iter().copied().chain(std::iter::repeat_n(1, rank - 1)).collect();
     Place { meta: Meta { dtype: *dtype, shape, strides }.into(), ..vector.clone() }
-}
-
-/// The result of an operation inserted before a step.
-fn made(draft: &mut Draft, n: usize, kind: Kind, inputs: SmallVec<[Place; 4]>) -> Result<Place> {
-    let call = draft.infer(kind, &inputs)?;
-    let made = draft.temporary(&call.outputs[0]);
-    let origin = draft.step(n).expect("it was found").origin;
-    draft.insert_before(n, Op { call, inputs, outputs: smallvec![made.clone()], origin });
-    Ok(made)
 }
 
 const NEG: Kind = Kind::Unary(Unary { f: UnaryFn::Neg });

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::error::Result;
 use crate::graph::draft::Draft;
@@ -153,6 +153,23 @@ pub fn wherever<M>(
         }
     }
     Ok(())
+}
+
+/// Inserts an operation of one result before step `n`, with its origin; returns the result.
+///
+/// # Errors
+/// Any error of inferring the operation.
+pub fn insert(
+    draft: &mut Draft,
+    n: usize,
+    kind: Kind,
+    inputs: SmallVec<[Place; 4]>,
+) -> Result<Place> {
+    let call = draft.infer(kind, &inputs)?;
+    let made = draft.temporary(&call.outputs[0]);
+    let origin = draft.step(n).expect("the caller found it").origin;
+    draft.insert_before(n, Op { call, inputs, outputs: smallvec![made.clone()], origin });
+    Ok(made)
 }
 
 /// Replaces the operation of step `n`, keeping its outputs.

@@ -2,12 +2,13 @@
 //! separate operations that need not run in every run.
 
 use rustc_hash::FxHashMap;
+use smallvec::smallvec;
 
 use super::hoist;
-use super::matching::remake;
+use super::matching::{insert, remake};
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::Draft;
-use crate::graph::{Op, Place};
 use crate::kernels::Width;
 use crate::ops::packed::{Pack, Packed};
 use crate::ops::{Kind, Meta};
@@ -25,12 +26,12 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
     for n in draft.numbers() {
         let Some((pack, input)) = found(draft, n, &constant)? else { continue };
         let step = draft.step(n).expect("it was found");
-        let (mut inputs, of, origin) = (step.inputs.clone(), step.call.kind.clone(), step.origin);
+        let (mut inputs, of) = (step.inputs.clone(), step.call.kind.clone());
         let w = inputs[input].clone();
         let packed = match known.get(&(w.block, w.offset, pack.clone())) {
             Some(packed) => packed.clone(),
             None => {
-                let packed = insert(draft, n, (pack.clone(), &w, origin))?;
+                let packed = insert(draft, n, pack.clone(), smallvec![w.clone()])?;
                 known.insert((w.block, w.offset, pack), packed.clone());
                 packed
             }
@@ -62,16 +63,6 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
         };
         (pack.into(), packing.input)
     }))
-}
-
-/// Inserts a packing step before step `n`; returns its result.
-fn insert(draft: &mut Draft, n: usize, (pack, w, origin): (Kind, &Place, u32)) -> Result<Place> {
-    let inputs = smallvec::smallvec![w.clone()];
-    let call = draft.infer(pack, &inputs)?;
-    let packed = draft.temporary(&call.outputs[0]);
-    let outputs = smallvec::smallvec![packed.clone()];
-    draft.insert_before(n, Op { call, inputs, outputs, origin });
-    Ok(packed)
 }
 
 /// Reverts packing steps that remain in runs, because kernels can pack by themselves.

@@ -204,7 +204,8 @@ fn usual_convolutions_are_onednns() {
         let (x, dw, y, bias) =
             (&metas[0], &rows(&w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
         let prepare = |pass, io: &[&Meta]| {
-            let made = onednn::conv::prepare(pass, &case.geometry, io, Some(Width(2))).unwrap();
+            let made =
+                onednn::conv::prepare(None, pass, &case.geometry, io, Some(Width(2))).unwrap();
             assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
         };
         prepare(Propagation::Forward, &[x, dw, bias, y]);
@@ -284,7 +285,8 @@ fn few_images_of_many_channels_are_cut() {
         if device::onednn::is_available() {
             let io = [&x.meta, &w.meta, &bias.meta, &dy.meta];
             let width = Some(Width(2));
-            let steps = onednn::conv::prepare(Propagation::Forward, &case.geometry, &io, width);
+            let steps =
+                onednn::conv::prepare(None, Propagation::Forward, &case.geometry, &io, width);
             let packing = steps.unwrap().unwrap().packing().unwrap();
             assert_eq!(packing.rest.threads(), 2, "{:?}", x.meta);
         }
@@ -314,7 +316,8 @@ fn rows_of_an_enlarged_image_are_cut() {
         let is_tiled = padding == 0 && (kernel - 1) * gap + 1 == stride && channels[0] > 1;
         if is_tiled && device::onednn::is_available() {
             let (io, width) = ([&dy.meta, &w.meta, &x.meta], Some(Width(2)));
-            let steps = onednn::conv::prepare(Propagation::GradInput, &case.geometry, &io, width);
+            let steps =
+                onednn::conv::prepare(None, Propagation::GradInput, &case.geometry, &io, width);
             assert_eq!(steps.unwrap().unwrap().threads(), 2, "{kind:?}");
         }
     }

@@ -117,7 +117,7 @@ fn by_onednn(
     if io.iter().any(|meta| meta.numel() == 0) {
         return Ok(None);
     }
-    onednn::conv::prepare(pass, geometry, io, team)
+    onednn::conv::prepare(None, pass, geometry, io, team)
 }
 
 /// A convolution whose result is multiplied by a function of it while it is in registers; None where
@@ -129,7 +129,7 @@ pub fn gated(gate: Gate, geometry: &Geometry, io: &[&Meta], width: Width) -> Res
     if is_split(Propagation::Forward, io) || io.iter().any(|meta| meta.numel() == 0) {
         return Ok(None);
     }
-    onednn::conv::gated(gate, geometry, io, Some(width))
+    onednn::conv::prepare(Some(gate), Propagation::Forward, geometry, io, Some(width))
 }
 
 /// The two parts of a convolution that a library computes as a whole.

@@ -25,34 +25,14 @@ struct Problem {
     gate: Option<Gate>,
 }
 
-/// The convolution of `io`: x, w, optionally b, y; or dy, w, dx; or dy, x, dw. No tensor is empty.
-/// By the team, or by the calling thread alone if `width` is `None`. `None` where oneDNN is missing or has no fast implementation.
+/// The convolution of `io`: x, w, optionally b, y; or dy, w, dx; or dy, x, dw. No tensor is empty. With
+/// a `gate`, the result of a forward pass is multiplied by that function of it. By the team, or by the
+/// calling thread alone if `width` is `None`. `None` where oneDNN is missing or has no fast
+/// implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn prepare(
-    pass: Propagation,
-    geometry: &Geometry,
-    io: &[&Meta],
-    width: Option<Width>,
-) -> Result<Option<Steps>> {
-    with_gate(None, pass, geometry, io, width)
-}
-
-/// The same of a forward pass whose result is multiplied by a function of it.
-///
-/// # Errors
-/// As [`prepare`].
-pub fn gated(
-    gate: Gate,
-    geometry: &Geometry,
-    io: &[&Meta],
-    width: Option<Width>,
-) -> Result<Option<Steps>> {
-    with_gate(Some(gate), Propagation::Forward, geometry, io, width)
-}
-
-fn with_gate(
     gate: Option<Gate>,
     pass: Propagation,
     geometry: &Geometry,
