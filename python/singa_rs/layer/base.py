@@ -225,7 +225,8 @@ class Layer(metaclass=_LayerType):
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes. Given True, it leaves a layer that was
         initialised meanwhile as its `initialize` left it."""
-        attributes, kept, node = dict(self.__dict__), self._in_slots(), self._node
+        attributes, node = dict(self.__dict__), self._node
+        kept = self._in_slots() if self._slots else ()
         remembered = node.remembered()
         node.made = None
 

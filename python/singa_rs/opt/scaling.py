@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from .. import autograd, tensor
 from ..tensor import Tensor
@@ -59,13 +59,20 @@ def _adjust(scale: Scale, is_finite: Tensor) -> None:
     scale.updates.copy_from(autograd.where(is_finite & ~is_grown, count, zero))
 
 
-@contextmanager
-def only_if(condition: Tensor | None, written: Callable[[], Iterable[Tensor]]) -> Iterator[None]:
+#: A context that changes nothing.
+_ALWAYS = nullcontext()
+
+
+def only_if(
+    condition: Tensor | None, written: Callable[[], Iterable[Tensor]]
+) -> AbstractContextManager[None]:
     """A context after which the tensors that `written()` names are as before it unless the
     condition holds, which None does; those that it has made are zeros then."""
-    if condition is None:
-        yield
-        return
+    return _ALWAYS if condition is None else _if(condition, written)
+
+
+@contextmanager
+def _if(condition: Tensor, written: Callable[[], Iterable[Tensor]]) -> Iterator[None]:
     with autograd.no_grad():
         before = {id(one): one.clone() for one in written()}
     yield
