@@ -31,6 +31,38 @@ def found(element, x):
     return sonnx.prepare(casts(element)).run([x])[0]
 
 
+class Sheet(np.ndarray):
+    """A kind of array."""
+
+
+ARRAYS = {
+    "own": lambda x: x,
+    "strided": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "transposed": lambda x: np.asfortranarray(x),
+    "backwards": lambda x: x[::-1].copy()[::-1],
+    "other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "kind of array": lambda x: x.view(Sheet),
+    "other dtype": lambda x: x.astype("f8" if x.dtype.kind == "f" else "i2"),
+    "tensor": lambda x: Tensor(data=x, dtype=x.dtype.name),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_arrays_of_any_kind(kind, dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    x.flags.writeable = False
+    model = sonnx.prepare(casts(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))))
+    for _ in range(3):
+        (y,) = model.run([ARRAYS[kind](x)])
+        np.testing.assert_array_equal(y.to_numpy() if kind == "tensor" else y, x)
+
+
+def test_masked_elements_are_refused():
+    with pytest.raises(DTypeError, match="masked"):
+        found(TensorProto.FLOAT, np.ma.masked_equal(np.float32([1, 2]), 2))
+
+
 @pytest.mark.parametrize("element", OF_BITS, ids=name_of)
 def test_unsigned_integers_of_the_same_size_are_bits(element):
     bits = BITS[SHORT[element].itemsize]

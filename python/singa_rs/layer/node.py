@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +26,16 @@ class Threads(threading.local):
 now = Threads()
 
 
-@contextmanager
-def apart() -> Iterator[None]:
+class apart:  # noqa: N801 - used like a function
     """A context in which the thread's calls of layers belong to no call around them."""
-    outer, now.running = now.running, []
-    try:
-        yield
-    finally:
-        now.running = outer
+
+    __slots__ = ("_outer",)
+
+    def __enter__(self) -> None:
+        self._outer, now.running = now.running, []
+
+    def __exit__(self, *_: object) -> None:
+        now.running = self._outer
 
 
 class Node:

@@ -82,11 +82,13 @@ def native(array: np.ndarray) -> np.ndarray:
 
 def packaged(value: Any) -> Any:
     """An array, or those of a list, in the dtypes that the installed package has for them."""
+    if not _HAS_OLDER:
+        return value
     if isinstance(value, list):
         return [packaged(one) for one in value]
     dtype = getattr(value, "dtype", None)
     name = next((name for name, one in _OLDER.items() if one == dtype), None)
-    return _older(value, name) if _HAS_OLDER and name else value
+    return _older(value, name) if name else value
 
 
 def _older(array: np.ndarray, name: str) -> np.ndarray:

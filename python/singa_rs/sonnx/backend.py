@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from .. import device as devices
 from ..device import Device
 from ..layer.check import flag
 from ..tensor import Tensor
+from ..tensor.creation import copied
 from .arrays import packaged
 from .body import Node
+from .declared import elements
 from .imported import SONNXModel
 from .table import READERS
-from .values import is_text, to_array, to_tensor
+from .values import is_plain, is_text, to_array, to_tensor
 
 
 class SingaRep(BackendRep):
@@ -40,19 +43,24 @@ class SingaRep(BackendRep):
         """The outputs for these inputs, without those that the file has values for; recorded and
         replayed unless `autograd.training` is set."""
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
-        args = [self._input(x) for x in self.model.elements(given)]
+        args = list(map(self._input, given, chain(self.model.types, repeat(0))))
         found = self.model.outputs(args, last_layers, aux_output)
-        is_tensor = self.is_graph or any(isinstance(x, Tensor) for x in given)
-        return [self._tensor(one) if is_tensor else packaged(to_array(one)) for one in found]
+        if self.is_graph or any([isinstance(x, Tensor) for x in given]):
+            return list(map(self._tensor, found))
+        return [packaged(to_array(one)) for one in found]
 
     def _tensor(self, value: Any) -> Any:
         """A value on the host as a tensor, if it can be one."""
         is_numbers = isinstance(value, np.ndarray) and not is_text(value)
         return to_tensor(value, self.device) if is_numbers else value
 
-    def _input(self, x: Any) -> Any:
+    def _input(self, x: Any, element: int = 0) -> Any:
+        """A value of the graph for an argument, of which the graph may declare the element type."""
+        if is_plain(x, element):
+            return copied(x, self.device)
+        x = elements(x, element)
         if isinstance(x, (list, tuple)):
-            return [self._input(one) for one in x]
+            return list(map(self._input, x))
         is_ready = x is None or isinstance(x, (Tensor, dict)) or is_text(x)
         return x if is_ready else to_tensor(x, self.device)
 

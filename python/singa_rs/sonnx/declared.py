@@ -51,6 +51,8 @@ def as_declared(name: str, x: Value, element: int) -> Value:
         DTypeError: a value that the type cannot hold, floats may round; a type of another kind,
             where one of the two is stored as codes.
     """
+    if isinstance(x, Tensor) and x.dtype.name == NAMES.get(element):
+        return x
     dtype = CODED.get(element)
     got = getattr(x, "dtype", None)
     if isinstance(x, Coded) and element and x.dtype != dtype:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
-from .declared import as_declared, elements
+from .declared import as_declared
 from .hoisting import hoisted
 from .idioms import recognised
 from .reading import constant, opened
@@ -59,7 +58,7 @@ class SONNXModel(Module):
     file. Subclasses may add layers and define `train_one_batch`.
     """
 
-    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches", "_types"}
+    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches", "_types", "types"}
 
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
@@ -68,6 +67,8 @@ class SONNXModel(Module):
         self._types = {x.name: x.type.tensor_type.elem_type for x in proto.graph.input}
         self._to = device or devices.get_default_device()
         names = _weights(proto.graph, self._body)
+        #: Those of the inputs, in order.
+        self.types = tuple(self._types.get(name, 0) for name in self._body.inputs)
         del proto  # it holds all weights, too
         self.weights = Weights(self._body, names, self._to)
         _detach(self._body.constants)
@@ -109,13 +110,6 @@ class SONNXModel(Module):
             frame = Frame(part, self._to, None, stretches, self.weights)
             found = frame.run(dict(zip(part.inputs, given, strict=True)))
         return found
-
-    def elements(self, inputs: Sequence[Any]) -> list[Any]:
-        """Inputs in whose place arrays of bits may stand, as arrays of the declared types."""
-        names = chain(self._body.inputs, repeat(""))
-        return [
-            elements(x, self._types.get(name, 0)) for x, name in zip(inputs, names, strict=False)
-        ]
 
     def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
         """The nodes that are to run."""

@@ -51,7 +51,7 @@ class Cuts:
 
     def next(self, among: Iterable[int], at: int) -> int:
         """The first of some positions from `at` on, or the end of the body."""
-        return min((cut for cut in among if cut >= at), default=len(self._body.nodes))
+        return min([cut for cut in among if cut >= at], default=len(self._body.nodes))
 
     def note_hit(self) -> None:
         """Notes that all guesses of a run were right."""
@@ -126,7 +126,7 @@ class Stretch(Module):
         #: The positions of nodes whose guesses were wrong in the last run.
         object.__setattr__(self, "missed", set())
 
-    def forward(self, *inputs: Any) -> list[Any]:
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs that are not on the host; if values are guessed, whether they were right."""
         from .running import Frame
 
@@ -141,8 +141,8 @@ class Stretch(Module):
             raise
         found = dict(zip(part.outputs, made, strict=True))
         self.fixed.update((name, one) for name, one in found.items() if is_host(one))
-        moving = [one for one in found.values() if not is_host(one)]
-        return moving if guesses is None else [guesses.same(), *moving]
+        moving = tuple(one for one in found.values() if not is_host(one))
+        return moving if guesses is None else (guesses.same(), *moving)
 
     def outputs(self, inputs: Sequence[Value]) -> dict[str, Value] | None:
         """All outputs by name; None if a guess was wrong."""
@@ -184,6 +184,33 @@ def key_of(value: Value) -> Hashable:
         is_text = value.dtype == object
         return value.dtype.str, value.shape, str(value.tolist()) if is_text else value.tobytes()
     return value
+
+
+class Taken(NamedTuple):
+    """What a part takes."""
+
+    #: By name.
+    values: dict[str, Value]
+    #: Those of them that are not on the host.
+    moving: list[Value]
+    #: What a recording may depend on.
+    key: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], values: Sequence[Value]) -> Taken | None:
+        """None if one of the values is what graphs do not have."""
+        moving, key = [], []
+        for x in values:
+            if type(x) is Tensor:  # as nearly all are
+                moving.append(x)
+                key.append((x.shape, x.dtype))
+                continue
+            if is_foreign(x):
+                return None
+            if not is_host(x):
+                moving.append(x)
+            key.append(key_of(x))
+        return cls(dict(zip(names, values, strict=True)), moving, tuple(key))
 
 
 def part_of(whole: Body, start: int, end: int, weights: Weights) -> Part:

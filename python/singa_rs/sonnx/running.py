@@ -60,6 +60,11 @@ class Frame:
             raise ValueError(f"{self.body.name or 'graph'}: got no value for {name!r}")
         return None
 
+    def find_all(self, names: Iterable[str]) -> list[Value]:
+        """`find` of each."""
+        known = self.values
+        return [known[name] if name in known else self.find(name) for name in names]
+
     def run(self, values: Mapping[str, Value]) -> list[Value]:
         """The outputs of the body for these inputs."""
         self.values.update(values)
@@ -68,7 +73,7 @@ class Frame:
         else:
             for at in range(len(self.body.nodes)):
                 self.advance(at)
-        return [self.find(name) for name in self.body.outputs]
+        return self.find_all(self.body.outputs)
 
     def advance(self, at: int) -> None:
         """Runs the node at a position, and drops what no later one needs."""
@@ -98,7 +103,7 @@ class Frame:
 
     def step(self, node: Node) -> None:
         """Runs a node."""
-        inputs = [self.find(name) for name in node.inputs]
+        inputs = self.find_all(node.inputs)
         try:
             found = self.results(node, inputs)
         except VALUES as error:

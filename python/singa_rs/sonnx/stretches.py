@@ -16,7 +16,7 @@ from ..errors import GraphError
 from ..tensor import Tensor
 from .body import Body
 from .guesses import MOST_VALUES, Guess, Guesses
-from .parts import Cuts, Part, Stretch, is_foreign, is_host, key_of, part_of
+from .parts import Cuts, Part, Stretch, Taken, is_host, part_of
 from .values import Value
 
 if TYPE_CHECKING:
@@ -95,9 +95,12 @@ class _Whole(NamedTuple):
 
 def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
     """What the recording of a whole body depends on; None unless all inputs are tensors."""
-    if not all(isinstance(x, Tensor) for x in inputs):
-        return None
-    return id(body), *map(key_of, inputs)
+    found: list[Hashable] = [id(body)]
+    for x in inputs:
+        if not isinstance(x, Tensor):
+            return None
+        found += x.shape, x.dtype
+    return tuple(found)
 
 
 class Stretches:
@@ -165,15 +168,15 @@ class Stretches:
         expected, and else in parts, with a note of what they read."""
         cuts = self._cuts_of(frame.body)
         part = self._part(frame.body, start, end)
-        values = {name: frame.find(name) for name in part.given}
-        if not part.is_repeatable or any(map(is_foreign, values.values())):
+        taken = Taken.of(part.given, frame.find_all(part.given)) if part.is_repeatable else None
+        if taken is None:
             self._run_parts(frame, start, end)
             return
-        key = (id(frame.body), start, end, *map(key_of, values.values()))
+        key = (id(frame.body), start, end, *taken.key)
         guessed = self._guessed.get(key) or _Guessed(cuts, start)
-        found = guessed.outputs([one for one in values.values() if not is_host(one)])
+        found = guessed.outputs(taken.moving)
         if found is not None:
-            self._note_whole(frame, part, values, self._guessed, key)
+            self._note_whole(frame, part, self._guessed, key)
             frame.take(found, part.dead)
             frame.note_read()
             return
@@ -185,7 +188,7 @@ class Stretches:
         if cuts.next(cuts.all, start) < end:
             self._guessed[key] = guessed
             _keep_last(self._guessed, key, self._whole)
-            make = functools.partial(self._made, frame, part, values)
+            make = functools.partial(self._made, frame, part, taken.values)
             guessed.settle(tuple(guesses.found), make)
 
     # ---- in parts --------------------------------------------------------------------------------
@@ -206,31 +209,31 @@ class Stretches:
         place = id(frame.body), start, end
         is_new, part = place not in self._run, self._part(frame.body, start, end)
         self._run.add(place)
-        values = {name: frame.find(name) for name in part.given}
-        if any(map(is_foreign, values.values())):
+        taken = Taken.of(part.given, frame.find_all(part.given))
+        if taken is None:
             self._learn(frame, start, end)
             return True
-        key = (*place, *map(key_of, values.values()))
+        key = (*place, *taken.key)
         if not is_new and key not in self._known:  # sizes that come once are not worth a graph
             self._known[key] = None
             self._learn(frame, start, end)
             return True
-        found = self._recorded(frame, part, key, values)
+        found = self._recorded(frame, part, key, taken)
         if found is None:
             return False
         frame.take(found, part.dead)
         return True
 
     def _recorded(
-        self, frame: Frame, part: Part, key: tuple[Any, ...], values: Mapping[str, Value]
+        self, frame: Frame, part: Part, key: tuple[Any, ...], taken: Taken
     ) -> dict[str, Value] | None:
         """The outputs of a part, recorded or replayed; None if a node reads a value, where the body
         is cut from then on."""
-        stretch = self._known.get(key) or self._made(frame, part, values)
+        stretch = self._known.get(key) or self._made(frame, part, taken.values)
         self._known[key] = stretch
         _keep_last(self._known, key, self._whole)
         try:
-            found = stretch.outputs([one for one in values.values() if not is_host(one)])
+            found = stretch.outputs(taken.moving)
         except GraphError:
             if not stretch.failures:
                 raise
@@ -241,7 +244,7 @@ class Stretches:
         except VALUES:
             self._learn(frame, *key[1:3])
             raise  # unless a node has raised an error that names it
-        self._note_whole(frame, part, values, self._known, key)
+        self._note_whole(frame, part, self._known, key)
         return found
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:
@@ -262,7 +265,6 @@ class Stretches:
         self,
         frame: Frame,
         part: Part,
-        names: Mapping[str, Value],
         known: OrderedDict[Hashable, Any],
         key: Hashable,
     ) -> None:
@@ -272,10 +274,10 @@ class Stretches:
         if frame.outer is not None or len(part.body.nodes) < len(whole.nodes):
             return
         signature = _signature(whole, [frame.values[name] for name in whole.inputs])
-        if signature and set(names) <= set(whole.inputs) and set(whole.outputs) <= set(
+        if signature and set(part.given) <= set(whole.inputs) and set(whole.outputs) <= set(
             part.body.outputs
         ):  # fmt: skip
-            places = tuple(map(whole.inputs.index, names))
+            places = tuple(map(whole.inputs.index, part.given))
             self._whole[signature] = _Whole(known[key], places, known, key)
 
     def _made(

@@ -14,7 +14,7 @@ import onnx
 
 from ..device import Device
 from ..errors import DTypeError
-from ..tensor import Tensor, bfloat16, from_numpy, to_numpy
+from ..tensor import Tensor, bfloat16, from_numpy
 from ..tensor.dtypes import name_of
 from . import arrays, codes
 from .codes import Coded
@@ -57,6 +57,15 @@ def dtype_name(element: int) -> str:
     return NAMES[element]
 
 
+#: Element types by NumPy's dtypes, where elements are stored alike.
+_PLAIN = {np.dtype(name): one for name, one in ELEMENTS.items() if name != "bfloat16"}
+
+
+def is_plain(value: Any, element: int) -> bool:
+    """Whether a value is an array, and no kind of it, in the dtype for an element type of ONNX."""
+    return type(value) is np.ndarray and _PLAIN.get(value.dtype) == element
+
+
 def is_text(value: Any) -> bool:
     """Whether a value is an array of strings, which stays on the host."""
     return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OUS"
@@ -64,7 +73,7 @@ def is_text(value: Any) -> bool:
 
 def to_tensor(array: Any, device: Device) -> Tensor | Coded:
     """A new tensor with a copy of an array, in the array's dtype."""
-    array = arrays.native(np.asarray(array))
+    array = arrays.native(array if isinstance(array, np.ndarray) else np.asarray(array))
     if codes.is_coded(array.dtype):
         return codes.from_array(array, device)
     return from_numpy(array, device, dtype=name_of(array.dtype))
@@ -72,14 +81,12 @@ def to_tensor(array: Any, device: Device) -> Tensor | Coded:
 
 def to_array(value: Value) -> Any:
     """A value as ONNX's users expect it: arrays in their own dtypes, lists of them, None."""
+    if isinstance(value, Tensor):
+        made = value.to_numpy()
+        return made.astype(ml_dtypes.bfloat16) if value.dtype == bfloat16 else made
     if isinstance(value, (list, tuple)):
         return [to_array(one) for one in value]
-    if isinstance(value, Coded):
-        return value.array()
-    if not isinstance(value, Tensor):
-        return value
-    made = to_numpy(value)
-    return made.astype(ml_dtypes.bfloat16) if value.dtype == bfloat16 else made
+    return value.array() if isinstance(value, Coded) else value
 
 
 def element_of(value: Value) -> int:
@@ -92,6 +99,6 @@ def element_of(value: Value) -> int:
 
 
 __all__ = [
-    "ELEMENTS", "MOST_CHECKED", "NAMES", "Coded", "Value", "dtype_name", "element_of", "is_text",
-    "to_array", "to_tensor",
+    "ELEMENTS", "MOST_CHECKED", "NAMES", "Coded", "Value", "dtype_name", "element_of", "is_plain",
+    "is_text", "to_array", "to_tensor",
 ]  # fmt: skip

@@ -48,6 +48,10 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
     return _stored(to_storage("from_numpy", np_array, want), want, device)
 
 
+#: A new tensor on a device with a copy of an array in the NumPy type of a dtype.
+copied = _core.from_numpy
+
+
 def _stored(array: np.ndarray, dtype: DType, device: Device) -> Tensor:
     """A tensor with a copy of an array of the NumPy type that stores its dtype."""
     made = _core.from_numpy(array, device)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import autograd
 from ...tensor import Tensor
+from ...tensor.creation import copied
 from ..body import Body
 from ..parts import key_of
 from ..running import Frame
@@ -46,14 +47,15 @@ def loop(
         # As long as nothing is read, rounds are recorded one after the other, each with its number.
         is_apart = frame.reads > reads and frame.stretches is not None
         round_ = np.array(len(rounds), np.int64)
-        given = to_tensor(round_, frame.device) if is_apart else round_
+        given = copied(round_, frame.device) if is_apart else round_
         if before is not None and not rounds:
             fixed = frame.call(before, [given, np.array(goes), *carried])
         going, *found = frame.call(body, [given, np.array(goes), *carried, *fixed])
         goes = holds(frame.read(going))
         now, stacked = found[: len(state)], found[len(state) :]
         if is_apart:
-            now = [_moved(*pair, frame) for pair in zip(carried, now, strict=True)]
+            pairs = zip(carried, now, strict=True)
+            now = [b if isinstance(b, Tensor) else _moved(a, b, frame) for a, b in pairs]
         carried = now
         rounds.append(stacked)
     count = len(body.outputs) - 1 - len(state)
