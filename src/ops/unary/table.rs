@@ -148,8 +148,8 @@ macro_rules! unary_rows {
                 { Input; dy, x => dy * x.polygamma(n + T::ONE) }
                 ["polygamma(n, x)", "dy * polygamma(n + 1, x)"];
             /// x times the normal distribution function (the exact form of Hendrycks and Gimpel 2016).
-            Gelu "gelu" COSTLIEST { x => at_least(x, -FAR).gelu::<L>() } {}
-                { Input; dy, x => dy * within(x, FAR).gelu_slope::<L>() }
+            Gelu "gelu" COSTLIEST { x => x.gelu::<L>() } {}
+                { Input; dy, x => dy * x.gelu_slope::<L>() }
                 ["gelu(x)", "dy * gelu_slope(x)"];
             /// x sigmoid(x).
             Silu "silu" COSTLY { x => at_least(x, -FAR).silu::<L>() } {}

@@ -151,6 +151,7 @@ fn normal_tail(x: f64) -> [f64; 2] {
 /// x times the standard normal distribution function.
 pub fn gelu(x: f64) -> f64 {
     if x < NORMAL_TAIL {
+        let x = x.max(-1e4); // the tail's parts of minus infinity would be NaN
         let [density, series] = normal_tail(x);
         return -density * series * POWER;
     }
@@ -160,6 +161,7 @@ pub fn gelu(x: f64) -> f64 {
 /// The derivative of [`gelu`].
 pub fn gelu_slope(x: f64) -> f64 {
     if x < NORMAL_TAIL {
+        let x = x.max(-1e4);
         let [density, series] = normal_tail(x);
         return density * (x - series / x) * POWER;
     }

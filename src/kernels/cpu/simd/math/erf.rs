@@ -2,7 +2,7 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use super::exp::{exp_64, exp_f32, exp_parts};
+use super::exp::{exp_64, exp_f32, half_gauss};
 use super::log::{log_64, log1p_64};
 use super::{mad, poly, poly64};
 use crate::kernels::cpu::simd::isa::Level;
@@ -117,65 +117,73 @@ pub fn density_f32<L: Level>(x: f32) -> f32 {
     (FRAC_1_SQRT_2PI * exp_64::<L>(-0.5 * x * x)) as f32
 }
 
-/// (q, m, a, b) whose product is the normal distribution function of -|x|, m a b the square root of
-/// its density times 2 pi; a and b are powers of two, to be multiplied last.
-#[inline(always)]
-fn normal_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
-    const K: f32 = 0.35;
-    let a = x.abs();
-    // From there on the product is 0; NaN passes through.
-    let a = if a > 16.0 { 16.0 } else { a };
-    let u = 1.0 / mad::<L>(K, a, 1.0);
-    // Half the complementary error function of a / sqrt(2), times e^(a^2 / 2) / u, by 1 - u.
-    let scaled = [
-        0.5,
-        -0.639_833_9,
-        0.261_098_27,
-        0.102_032_81,
-        -0.060_588_5,
-        -0.028_175_864,
-        -0.039_825_074,
-        0.060_731_54,
-        -0.010_978_122,
-        -0.004_849_62,
-    ];
-    let q = u * poly::<L, 10>(K * a * u, scaled);
-    let square = a * a;
-    // The rounding error of the square, which matters because the exponential is steep.
-    let low = -0.5 * mad::<L>(a, a, -square);
-    let (m, m_low, powers) = exp_parts::<L>(-0.5 * square);
-    (q, m + mad::<L>(low, m, m_low), powers)
+/// What the normal distribution function and its density have in common at -|x|.
+struct NormalParts {
+    /// |x|, but at most 15, from where on `density` is 0.
+    a: f32,
+    /// 1 / (a + 2.875), whose product with `scaled` and `density` is the distribution function.
+    r: f32,
+    scaled: f32,
+    /// e^(-a^2 / 2) in three factors, to be multiplied in this order: results may be denormal.
+    density: [f32; 3],
 }
 
-/// x times the standard normal distribution function, for x from -1e4 on.
+impl NormalParts {
+    #[inline(always)]
+    fn new<L: Level>(x: f32) -> Self {
+        let a = x.abs();
+        // NaN passes through.
+        let a = if a > 15.0 { 15.0 } else { a };
+        let r = 1.0 / (a + 2.875);
+        // Half the complementary error function of a / sqrt(2), times e^(a^2 / 2) / r, by a r.
+        let scaled = [
+            1.437_5,
+            -1.860_002,
+            0.783_193_65,
+            0.285_340_96,
+            -0.191_899_69,
+            -0.056_133_058,
+            -0.162_023_2,
+            0.245_237_42,
+            -0.082_302_57,
+        ];
+        NormalParts { a, r, scaled: poly::<L, 9>(a * r, scaled), density: half_gauss::<L>(a) }
+    }
+
+    /// The product of `factor` and e^(-a^2 / 2).
+    #[inline(always)]
+    fn times_density(&self, factor: f32) -> f32 {
+        let [m, power, rest] = self.density;
+        factor * m * power * rest
+    }
+}
+
+/// x times the standard normal distribution function.
 #[inline(always)]
 pub fn gelu_f32<L: Level>(x: f32) -> f32 {
     if !L::FMA {
         // Without fused multiply-add, the square's rounding error would not be known.
-        let x = x as f64;
+        let x = if x < -1e4 { -1e4 } else { x as f64 };
         let (q, e) = half_erfc_64::<L>(x.abs() * FRAC_1_SQRT_2);
-        return (x * if x < 0.0 { q * e } else { 1.0 - q * e }) as f32;
+        let y = x * if x < 0.0 { q * e } else { 1.0 - q * e };
+        return y as f32;
     }
-    let (q, m, (a, b)) = normal_parts::<L>(x);
-    let y = if x < 0.0 { x * q * m * a * b } else { mad::<L>(-x, q * m * a * b, x) };
-    // An infinity times 0 would be NaN.
-    if x > 1e4 { x } else { y }
+    let parts = NormalParts::new::<L>(x);
+    let minus_tail = parts.times_density(parts.a * parts.r * parts.scaled);
+    (if x >= 0.0 { x } else { -0.0 }) - minus_tail
 }
 
-/// The derivative of [`gelu_f32`], for x within ±1e4.
+/// The derivative of [`gelu_f32`].
 #[inline(always)]
 pub fn gelu_slope_f32<L: Level>(x: f32) -> f32 {
     if !L::FMA {
-        let x = x as f64;
+        let x = x.clamp(-1e4, 1e4) as f64;
         let (q, e) = half_erfc_64::<L>(x.abs() * FRAC_1_SQRT_2);
         let rise = x * FRAC_1_SQRT_2PI;
         return (if x < 0.0 { e * (q + rise) } else { 1.0 + e * (rise - q) }) as f32;
     }
-    let (q, m, (a, b)) = normal_parts::<L>(x);
-    let rise = FRAC_1_SQRT_2PI as f32;
-    if x < 0.0 {
-        mad::<L>(x, rise, q) * m * a * b
-    } else {
-        mad::<L>(mad::<L>(x, rise, -q), m * a * b, 1.0)
-    }
+    let parts = NormalParts::new::<L>(x);
+    let rise = -FRAC_1_SQRT_2PI as f32;
+    let below = parts.times_density(mad::<L>(parts.a, rise, parts.r * parts.scaled));
+    if x < 0.0 { below } else { 1.0 - below }
 }

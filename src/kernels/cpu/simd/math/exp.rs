@@ -9,6 +9,12 @@ const ROUND: f32 = 12_582_912.0;
 /// The same for float64.
 const ROUND_64: f64 = 6_755_399_441_055_744.0;
 
+/// The logarithm of 2, as a sum: products of the first part and an exponent are exact.
+const LN2_HIGH: f32 = 0.693_359_4;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+/// (e^r - 1 - r) / r^2 for r of at most half the logarithm of 2, as a polynomial of r.
+const TAIL: [f32; 5] = [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_851, 0.001_381_431_9];
+
 /// 2^(n/2) and 2^(n - n/2) for the integer in the low bits of `shifted`. Two factors, because
 /// results may overflow or be denormal.
 #[inline(always)]
@@ -35,9 +41,7 @@ fn exp_pair<L: Level>(x: f32) -> (f32, f32) {
 /// [`exp_pair`] without its power of two, returned as two factors: a product computed before
 /// applying them is rounded once where the result is denormal.
 #[inline(always)]
-pub(super) fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
-    const LN2_HIGH: f32 = 0.693_359_4;
-    const LN2_LOW: f32 = -2.121_944_4e-4;
+fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     // Beyond these the result is 0, even times 1e4, or infinity; NaN passes both comparisons.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -120.0 { -120.0 } else { x };
@@ -47,25 +51,37 @@ pub(super) fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     let r = mad::<L>(n, -LN2_LOW, high);
     // The rounding error of the line above.
     let low = mad::<L>(n, -LN2_LOW, high - r);
-    let tail = [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_851, 0.001_381_431_9];
-    let t = mad::<L>(r * r, poly::<L, 5>(r, tail), low) + r;
+    let t = mad::<L>(r * r, poly::<L, 5>(r, TAIL), low) + r;
     let y = t + 1.0;
     (y, t - (y - 1.0), powers_of_two(shifted))
+}
+
+/// e^(-a^2 / 2) for a from 0 to 15, in factors to be multiplied in this order: the last two are powers
+/// of two. Only a target with fused multiply-add knows the rounding error of the square, which
+/// matters because the exponential is steep.
+#[inline(always)]
+pub(super) fn half_gauss<L: Level>(a: f32) -> [f32; 3] {
+    let square = a * a;
+    let low = mad::<L>(a, a, -square);
+    let shifted = mad::<L>(square, -0.5 * std::f32::consts::LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let r = mad::<L>(n, -LN2_LOW, mad::<L>(n, -LN2_HIGH, -0.5 * square));
+    let r = mad::<L>(low, -0.5, r);
+    let m = mad::<L>(r * r, poly::<L, 5>(r, TAIL), r) + 1.0;
+    let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127 + 64);
+    [m, f32::from_bits(exponent << 23), f32::from_bits((127 - 64) << 23)]
 }
 
 /// e to the power of x for x up to 88, with 0 in the place of denormal results: what weights relative
 /// to the greatest take.
 #[inline(always)]
 pub fn exp_flushed_f32<L: Level>(x: f32) -> f32 {
-    const LN2_HIGH: f32 = 0.693_359_4;
-    const LN2_LOW: f32 = -2.121_944_4e-4;
     // NaN passes the comparison; from -88 on, the power of two below is 0.
     let x = if x < -88.0 { -88.0 } else { x };
     let shifted = mad::<L>(x, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = mad::<L>(n, -LN2_LOW, mad::<L>(n, -LN2_HIGH, x));
-    let tail = [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_851, 0.001_381_431_9];
-    let y = mad::<L>(r * r, poly::<L, 5>(r, tail), r) + 1.0;
+    let y = mad::<L>(r * r, poly::<L, 5>(r, TAIL), r) + 1.0;
     let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
     y * f32::from_bits(exponent << 23)
 }

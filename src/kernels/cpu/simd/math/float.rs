@@ -53,9 +53,9 @@ pub trait Float:
     fn fmod(self, by: Self) -> Self;
     /// Self to the power of `y`.
     fn pow<L: Level>(self, y: Self) -> Self;
-    /// x times the standard normal distribution function, for x from -1e4 on.
+    /// x times the standard normal distribution function.
     fn gelu<L: Level>(self) -> Self;
-    /// The derivative of [`Float::gelu`], for x within ±1e4.
+    /// The derivative of [`Float::gelu`].
     fn gelu_slope<L: Level>(self) -> Self;
     /// x / (1 + e^-x), for x from -1e4 on.
     fn silu<L: Level>(self) -> Self;

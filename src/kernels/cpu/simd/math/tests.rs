@@ -151,8 +151,8 @@ within! {
     erfinv: erfinv_f32, quantile::erfinv_f64, 1.0;
     ndtri: ndtri_f32, quantile::ndtri_f64, 1.0;
     gauss: gauss_f32, |x| (-x * x).exp(), 1.0;
-    gelu_value: gelu_within, gelu, 6.0;
-    gelu_derivative: gelu_slope_within, gelu_slope, 6.0, terms;
+    gelu_value: gelu_f32, gelu, 5.0;
+    gelu_derivative: gelu_slope_f32, gelu_slope, 6.0, terms;
     silu_value: silu_within, silu, 2.0;
     silu_derivative: silu_slope_within, silu_slope, 5.0, terms;
 }
@@ -168,8 +168,6 @@ macro_rules! limited {
     )*};
 }
 limited! {
-    gelu_within: gelu_f32, f32::INFINITY;
-    gelu_slope_within: gelu_slope_f32, 1e4;
     silu_within: silu_f32, f32::INFINITY;
     silu_slope_within: silu_slope_f32, 1e4;
 }
