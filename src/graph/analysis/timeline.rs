@@ -28,23 +28,38 @@ pub struct Timeline {
 impl Timeline {
     /// The timeline of a queue; `roles` has one entry per block.
     pub fn new(queue: &Queue, roles: &[Role], kernels: &Kernels) -> Timeline {
-        let (ops, bytes) = (queue.ops(), queue.sizes());
-        let in_arena = |bytes: usize| bytes.next_multiple_of(ALIGNMENT);
-        let scratch = ops.iter().map(|op| in_arena(kernels.scratch(op))).collect();
+        let scratch = queue.ops().iter().map(|op| in_arena(kernels.scratch(op))).collect();
+        Timeline::of(|| queue.ops().iter(), &queue.sizes(), roles, scratch)
+    }
+
+    /// That of the same queue with its operations in another order, a permutation of their numbers.
+    pub fn reordered(&self, queue: &Queue, order: &[u32], roles: &[Role]) -> Timeline {
+        let scratch = order.iter().map(|&n| self.scratch[n as usize]).collect();
+        let ops = || order.iter().map(|&n| &queue.ops()[n as usize]);
+        Timeline::of(ops, &queue.sizes(), roles, scratch)
+    }
+
+    fn of<'a, Ops: Iterator<Item = &'a Op>>(
+        ops: impl Fn() -> Ops,
+        bytes: &[usize],
+        roles: &[Role],
+        scratch: Vec<usize>,
+    ) -> Timeline {
+        let count = scratch.len();
         let mut line = Timeline {
             lives: vec![Lifetime::NEVER; roles.len()],
             sizes: bytes.iter().copied().map(in_arena).collect(),
-            reads: Csr::with_capacity(ops.len(), 2 * ops.len()),
-            makes: Csr::with_capacity(ops.len(), ops.len()),
-            takes: Csr::with_capacity(ops.len(), ops.len()),
+            reads: Csr::with_capacity(count, 2 * count),
+            makes: Csr::with_capacity(count, count),
+            takes: Csr::with_capacity(count, count),
             scratch,
         };
-        (0u32..).zip(ops).for_each(|(n, op)| line.note(n, op, roles));
+        (0u32..).zip(ops()).for_each(|(n, op)| line.note(n, op, roles));
         let is_whole = |place: &Place| {
             let block = place.block as usize;
             roles[block] == Role::Temporary && place.is_whole(bytes[block])
         };
-        for (n, op) in (0u32..).zip(ops) {
+        for (n, op) in (0u32..).zip(ops()) {
             let life = |place: &Place| line.lives[place.block as usize];
             let meet = |from: &Place, to: &Place| life(from).last == n && life(to).first == n;
             let pairs = in_place(op, |from, to| meet(from, to) && is_whole(from) && is_whole(to));
@@ -121,6 +136,11 @@ impl Timeline {
     pub fn peak(&self) -> usize {
         self.curve().into_iter().max().unwrap_or(0)
     }
+}
+
+/// The bytes that so many take in the arena.
+fn in_arena(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT)
 }
 
 /// Extends a lifetime to a node after all that it includes.

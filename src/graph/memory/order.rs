@@ -17,7 +17,8 @@ pub type Ordered = (Queue, Timeline);
 /// Which of them needs least memory also depends on what is recomputed.
 pub fn orders(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered> {
     let recorded = ordered(queue, roles, kernels);
-    let others: Vec<Ordered> = others(&recorded, roles, kernels).collect();
+    let sorted = |(order, line): (Vec<u32>, _)| (recorded.0.sorted(&order), line);
+    let others: Vec<Ordered> = others(&recorded, roles).map(sorted).collect();
     std::iter::once(recorded).chain(others).collect()
 }
 
@@ -25,11 +26,11 @@ pub fn orders(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered> {
 /// recomputation. On the networks tried, one of these two was best with recomputation as well.
 pub fn promising(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered> {
     let recorded = ordered(queue, roles, kernels);
-    let best = others(&recorded, roles, kernels)
+    let best = others(&recorded, roles)
         .map(|other| (other.1.peak(), other))
         .min_by_key(|&(peak, _)| peak)
         .filter(|&(peak, _)| peak < recorded.1.peak())
-        .map(|(_, other)| other);
+        .map(|(_, (order, line))| (recorded.0.sorted(&order), line));
     std::iter::once(recorded).chain(best).collect()
 }
 
@@ -39,11 +40,14 @@ pub fn ordered(queue: Queue, roles: &[Role], kernels: &Kernels) -> Ordered {
     (queue, line)
 }
 
-/// The operations in legal orders other than the recorded one.
-fn others(recorded: &Ordered, roles: &[Role], kernels: &Kernels) -> impl Iterator<Item = Ordered> {
-    let legal = legal(&Work::new(recorded, roles)).into_iter();
-    let other = |order: Vec<u32>| ordered(recorded.0.sorted(&order), roles, kernels);
-    legal.filter(|order| !order.is_sorted()).map(other)
+/// Legal orders other than the recorded one, with their timelines.
+fn others(recorded: &Ordered, roles: &[Role]) -> impl Iterator<Item = (Vec<u32>, Timeline)> {
+    let (queue, line) = recorded;
+    let legal = legal(&Work::new(recorded, roles)).into_iter().filter(|order| !order.is_sorted());
+    legal.map(|order| {
+        let line = line.reordered(queue, &order, roles);
+        (order, line)
+    })
 }
 
 /// Legal orders, those most similar to the recorded one first.
