@@ -1,6 +1,7 @@
 """The number of threads never changes a result, whatever OpenMP's settings and who sets them."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -119,6 +120,27 @@ def test_a_limit_of_threads_is_kept_and_results_stay_right():
     text = "print(device.get_default_device().num_threads); digest(); print(omp_max())"
     body = "omp_max = lambda: ctypes.CDLL('libgomp.so.1').omp_get_thread_limit()\n" + text
     assert run(body, OMP_THREAD_LIMIT="1").split() == ["2", "1"]
+
+
+SIGNALS = """
+import signal, time
+a, b, heard = draw(96, 8192), draw(8192, 96), []
+want = (a @ b).to_numpy()
+signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    assert np.array_equal((a @ b).to_numpy(), want)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(len(heard) > 50)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+@pytest.mark.parametrize("environment", [{}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}], ids=str)
+def test_signals_leave_products_and_the_heap_alone(environment):
+    """oneDNN's products for AVX2 have their stack in a buffer of the heap."""
+    assert run(SIGNALS, **environment) == "True\n"
 
 
 @linux

@@ -14,6 +14,7 @@ mod library;
 mod matmul;
 mod primitive;
 mod shortage;
+mod signals;
 mod single;
 #[cfg(test)]
 mod tests;

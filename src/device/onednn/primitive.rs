@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::api::{self, Argument, Raw, Status, arg, query};
 use super::descriptor::Descriptor;
 use super::library::{Library, Owned, check};
+use super::signals;
 use crate::error::Result;
 
 /// An implementation for given tensors, before code is generated.
@@ -157,7 +158,9 @@ impl<'a> PrimitiveDescriptor<'a> {
             tensors.push((arg::SCRATCHPAD, scratchpad));
         }
         let implementation = self.implementation();
-        Ok(Primitive { primitive, tensors, scratch, implementation, idle: Mutex::default() })
+        let fears_signals = signals::harm(&implementation);
+        let idle = Mutex::default();
+        Ok(Primitive { primitive, tensors, scratch, implementation, fears_signals, idle })
     }
 }
 
@@ -203,6 +206,8 @@ pub struct Primitive {
     tensors: Vec<(c_int, Descriptor)>,
     scratch: usize,
     implementation: String,
+    /// Whether signals have to be held back in a run.
+    fears_signals: bool,
     /// Memory objects of finished runs, kept because creating them costs more than a small product.
     idle: Mutex<Vec<Memories>>,
 }
@@ -230,7 +235,8 @@ impl Primitive {
         let library = super::library().expect("a primitive was made with it");
         let found = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let memories = found.map_or_else(|| self.memories(library), Ok)?;
-        let status = library.alone(|| self.execute(library, &memories, addresses, scratch));
+        let execute = || library.alone(|| self.execute(library, &memories, addresses, scratch));
+        let status = if self.fears_signals { signals::held_back(execute) } else { execute() };
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(memories);
         status
     }
