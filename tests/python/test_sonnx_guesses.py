@@ -1,6 +1,10 @@
 """Imported models whose nodes read values that are nearly always the same: recorded as a whole for
 these values, and right also where they are not."""
 
+import copy
+import sys
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -268,3 +272,54 @@ def test_any_runs_equal_those_node_by_node(runs):
         for _ in range(times):
             for got, one in zip(rep.run(arrays), want, strict=True):
                 np.testing.assert_array_equal(got, one)
+
+
+# ---- threads and copies --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hurried():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("kind", ["choosing", "counting"])
+def test_threads_that_run_one_model(kind, hurried):
+    """Each would find what is known of earlier runs while another one changes it."""
+    proto, given = (choosing(), {"x": UP}) if kind == "choosing" else counting(9.0)
+    runs = [[k * x for x in given.values()] for k in (1, -1, 1, 1, 0.5, -1)]
+    runs = [[x.astype(np.float32) for x in xs] for xs in runs]
+    rep, wrong = sonnx.prepare(proto), []
+    wanted = [there(proto, xs) for xs in runs]
+
+    def work(first):
+        try:
+            for i in range(first, first + 80):
+                got, want = rep.run(runs[i % 6]), wanted[i % 6]
+                if not all(np.allclose(a, b, 1e-4) for a, b in zip(got, want, strict=True)):
+                    wrong.append(i)
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_copy_is_run_by_itself():
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["y"])]
+    rep = sonnx.prepare(model(nodes, {"x": UP}, ["y"], {"w": np.eye(4, dtype=np.float32)}))
+    for _ in range(4):
+        rep.run([UP])
+    other = copy.deepcopy(rep)
+    (weight,) = other.model.get_params().values()
+    weight *= 3
+    for _ in range(4):
+        np.testing.assert_allclose(other.run([UP])[0], 3 * UP, 1e-5)
+        np.testing.assert_allclose(rep.run([UP])[0], UP, 1e-5)

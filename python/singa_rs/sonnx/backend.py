@@ -43,7 +43,7 @@ class SingaRep(BackendRep):
         """The outputs for these inputs, without those that the file has values for; recorded and
         replayed unless `autograd.training` is set."""
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
-        args = list(map(self._input, given, chain(self.model.types, repeat(0))))
+        args = list(map(self._input, given, chain(self.model._declared, repeat(0))))
         found = self.model.outputs(args, last_layers, aux_output)
         if self.is_graph or any([isinstance(x, Tensor) for x in given]):
             return list(map(self._tensor, found))

@@ -58,17 +58,17 @@ class SONNXModel(Module):
     file. Subclasses may add layers and define `train_one_batch`.
     """
 
-    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches", "_types", "types"}
+    _unwatched = Module._unwatched | {"_body", "_cut", "_declared", "_stretches", "_types"}
 
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
         proto, self._body = loaded(onnx_model)
         #: By input, the element type that it is declared to have; 0 for what is no tensor.
         self._types = {x.name: x.type.tensor_type.elem_type for x in proto.graph.input}
+        #: The same in the order of the inputs.
+        self._declared = tuple(self._types.get(name, 0) for name in self._body.inputs)
         self._to = device or devices.get_default_device()
         names = _weights(proto.graph, self._body)
-        #: Those of the inputs, in order.
-        self.types = tuple(self._types.get(name, 0) for name in self._body.inputs)
         del proto  # it holds all weights, too
         self.weights = Weights(self._body, names, self._to)
         _detach(self._body.constants)
@@ -94,22 +94,29 @@ class SONNXModel(Module):
     def outputs(
         self, inputs: Sequence[Any], last_layers: int | None = None, aux_output: Iterable[str] = ()
     ) -> list[Any]:
-        """As `forward`, in the mode of `autograd.training`, whatever that of the model is."""
+        """As `forward`, in the mode of `autograd.training`, whatever that of the model is. Threads
+        may call it at the same time; those that record and replay take turns."""
         part = self._part(last_layers, tuple(aux_output))
         if len(inputs) != len(part.inputs):
             want = f"{len(part.inputs)}: {', '.join(part.inputs)}"
             raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
-        records = self._stretches is not None and not (autograd.training or record.is_recording())
-        stretches = self._stretches if records else None
         given = [
             as_declared(name, x, self._types.get(name, 0))
             for name, x in zip(part.inputs, inputs, strict=True)
         ]
-        found = None if stretches is None else stretches.replayed(part, given)
-        if found is None:
-            frame = Frame(part, self._to, None, stretches, self.weights)
-            found = frame.run(dict(zip(part.inputs, given, strict=True)))
-        return found
+        stretches = self._stretches
+        if stretches is None or autograd.training or record.is_recording():
+            return self._run(part, given)
+        with stretches.lock:
+            found = stretches.replayed(part, given)
+            return self._run(part, given, stretches) if found is None else found
+
+    def _run(
+        self, part: Body, inputs: Sequence[Value], stretches: Stretches | None = None
+    ) -> list[Value]:
+        """The outputs of nodes that are run one by one, or in stretches."""
+        frame = Frame(part, self._to, None, stretches, self.weights)
+        return frame.run(dict(zip(part.inputs, inputs, strict=True)))
 
     def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
         """The nodes that are to run."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import GraphError
+from ..record import UserCodeLock
 from ..tensor import Tensor
 from .body import Body
 from .guesses import MOST_VALUES, Guess, Guesses
@@ -119,6 +120,12 @@ class Stretches:
         self._known: OrderedDict[Hashable, Stretch | None] = OrderedDict()
         self._guessed: OrderedDict[Hashable, _Guessed] = OrderedDict()
         self._whole: dict[Hashable, _Whole] = {}
+        #: Held in runs, which change all of these.
+        self.lock = UserCodeLock("sonnx")
+
+    def __reduce__(self) -> Any:
+        """A copy, whose bodies are others, knows no stretches yet."""
+        return Stretches, (self.weights, self.exact)
 
     def replayed(self, body: Body, inputs: Sequence[Value]) -> list[Value] | None:
         """The outputs of a body that is one stretch, if it has been run for such tensors."""
