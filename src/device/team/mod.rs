@@ -6,6 +6,7 @@
 //! nor on the number of threads.
 
 mod allowed;
+mod arithmetic;
 mod place;
 mod region;
 mod roster;

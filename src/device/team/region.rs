@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
+use super::arithmetic::Arithmetic;
 use super::{Error, Result};
 
 thread_local! {
@@ -20,16 +21,19 @@ pub fn is_inside() -> bool {
 pub struct Region<'a> {
     pub chunks: usize,
     body: &'a (dyn Fn(usize, usize) + Sync),
+    /// The caller's.
+    arithmetic: Arithmetic,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl<'a> Region<'a> {
     pub fn new(chunks: usize, body: &'a (dyn Fn(usize, usize) + Sync)) -> Self {
-        Region { chunks, body, panic: Mutex::new(None) }
+        Region { chunks, body, arithmetic: Arithmetic::current(), panic: Mutex::new(None) }
     }
 
     /// Runs the chunks that `next` names on the calling thread, which has this seat. Never unwinds.
     pub fn run(&self, seat: usize, next: impl FnMut() -> Option<usize>) {
+        self.arithmetic.adopt();
         let outer = INSIDE.replace(true);
         std::iter::from_fn(next).for_each(|chunk| self.run_chunk(chunk, seat));
         INSIDE.set(outer);
