@@ -69,8 +69,10 @@ mod register {
     pub fn set(_: u64) {}
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use super::*;
     use crate::device::team::{parallel, set_size};
 
@@ -78,18 +80,17 @@ mod tests {
     const FLUSH: u64 = if cfg!(target_arch = "x86_64") { 0x8040 } else { 1 << 24 };
 
     #[test]
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn all_threads_of_a_region_compute_as_its_caller() {
         set_size(4);
         let own = Arithmetic::current();
         for settings in [own, Arithmetic(own.0 | FLUSH), own, Arithmetic(own.0 | FLUSH)] {
             settings.adopt();
-            let alike = std::sync::atomic::AtomicUsize::new(0);
+            let alike = AtomicUsize::new(0);
             let outcome = parallel(400, &|_| {
                 let half = std::hint::black_box(f32::MIN_POSITIVE) * std::hint::black_box(0.5);
                 let is_flushed = half.to_bits() == 0;
                 let is_alike = Arithmetic::current() == settings && is_flushed == (settings != own);
-                alike.fetch_add(is_alike as usize, std::sync::atomic::Ordering::Relaxed);
+                alike.fetch_add(is_alike as usize, Relaxed);
                 std::thread::yield_now();
             });
             own.adopt();

@@ -17,8 +17,8 @@ pub type Ordered = (Queue, Timeline);
 /// Which of them needs least memory also depends on what is recomputed.
 pub fn orders(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered> {
     let recorded = ordered(queue, roles, kernels);
-    let sorted = |(order, line): (Vec<u32>, _)| (recorded.0.sorted(&order), line);
-    let others: Vec<Ordered> = others(&recorded, roles).map(sorted).collect();
+    let others: Vec<Ordered> =
+        others(&recorded, roles).map(|other| reordered(&recorded, other)).collect();
     std::iter::once(recorded).chain(others).collect()
 }
 
@@ -30,7 +30,7 @@ pub fn promising(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered
         .map(|other| (other.1.peak(), other))
         .min_by_key(|&(peak, _)| peak)
         .filter(|&(peak, _)| peak < recorded.1.peak())
-        .map(|(_, (order, line))| (recorded.0.sorted(&order), line));
+        .map(|(_, other)| reordered(&recorded, other));
     std::iter::once(recorded).chain(best).collect()
 }
 
@@ -38,6 +38,11 @@ pub fn promising(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered
 pub fn ordered(queue: Queue, roles: &[Role], kernels: &Kernels) -> Ordered {
     let line = Timeline::new(&queue, roles, kernels);
     (queue, line)
+}
+
+/// The operations in an order whose timeline is known.
+fn reordered(recorded: &Ordered, (order, line): (Vec<u32>, Timeline)) -> Ordered {
+    (recorded.0.sorted(&order), line)
 }
 
 /// Legal orders other than the recorded one, with their timelines.
