@@ -2,11 +2,12 @@
 have (`--features emulate`), or the machine's where `SINGA_RS_DEVICE` is set and empty."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
 import step_models
-from singa_rs import _core, autograd, device, layer, opt, tensor
+from singa_rs import _core, autograd, device, layer, module, opt, tensor
 from singa_rs.compat import optimizer as of_singa
 
 is_real = os.environ.get("SINGA_RS_DEVICE") == ""
@@ -65,6 +66,26 @@ MODELS = {
     "lstm": (step_models.Sequence, _steps()),
     "attention": (step_models.Attention, _steps(8)),
 }
+
+
+class Uneven(module.Module):
+    """Results of several sizes, of one pass where a device has such passes."""
+
+    def forward(self, x, s):
+        a = s * 0.5
+        return a + 1.0, x * a
+
+
+def test_results_of_several_sizes(gpu):
+    x, s = (tensor.from_numpy(np.float32(one), gpu) for one in ([1, 2, 3], [4]))
+    model = Uneven()
+    model.compile([x, s], is_train=False)
+    model.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            made = [y.to_numpy().tolist() for y in model(x, s)]
+            assert made == [[3.0], [2.0, 4.0, 6.0]]
 
 
 def trained(name, to, use_graph, steps=4):

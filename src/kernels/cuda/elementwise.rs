@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::ops::binary::{BinaryFn, fault, is_partial};
 use crate::ops::region::{Link, Region};
 use crate::ops::{Family, Kind, Locality, Meta};
+use crate::shape::Shape;
 
 /// The program of one operation element by element; None if it has no expression.
 ///
@@ -32,16 +33,23 @@ pub fn region(region: &Region, io: &[&Meta]) -> Result<Option<Program>> {
     Ok(source.map(|source| Program::one(source, region.inputs, region.outputs.len())))
 }
 
-/// Whether a region is one kernel: all its links have expressions, and nothing precedes or follows.
+/// Whether a region is one kernel: all its links have expressions, nothing precedes or follows, and
+/// each thread writes an element of every output.
 pub fn is_fusible(region: &Region, values: &[Meta]) -> bool {
     let results = &values[region.inputs..];
     let has_one = |(link, result): (&Link, &Meta)| {
         let is_local = link.kind.family().locality(result.shape.rank()) == Locality::Element;
         is_local && has_expression(&link.kind)
     };
-    region.producer.is_none()
+    are_alike(region.outputs.iter().map(|&output| &results[output].shape))
+        && region.producer.is_none()
         && region.consumer.is_none()
         && region.links.iter().zip(results).all(has_one)
+}
+
+/// Whether all of the shapes are equal.
+fn are_alike<'a>(mut shapes: impl Iterator<Item = &'a Shape>) -> bool {
+    shapes.next().is_none_or(|first| shapes.all(|shape| shape == first))
 }
 
 /// Integers lack some quotients and powers: the second operand is checked first.
@@ -65,6 +73,9 @@ fn source(region: &Region, name: &'static str, io: &[&Meta]) -> Result<Option<So
         return Ok(None);
     }
     let (inputs, outputs) = io.split_at(region.inputs);
+    if !are_alike(outputs.iter().map(|output| &output.shape)) {
+        return Ok(None);
+    }
     let dtypes = |metas: &[&Meta]| metas.iter().map(|meta| meta.dtype).collect::<Vec<DType>>();
     let mut source = Source::new(name, &dtypes(inputs), &dtypes(outputs));
     let walk = Walk::new(&outputs[0].shape, io);
