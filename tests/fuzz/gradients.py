@@ -17,7 +17,7 @@ STEPS = (1e-4, 5e-5)
 #: Lines that stop gradients on purpose, or make steps differ.
 _CUTS = re.compile(
     r"self\.n %|no_grad|detach|\.data\b|\braw\b|from_raw|ret=|out=|copy_|set_value|gaussian|"
-    r"uniform|bernoulli|as_?type|[cC]ast|random|average|Cube|self\.q"
+    r"uniform|bernoulli|as_?type|[cC]ast|half\(|random|average|Cube|self\.q"
 )
 #: Functions whose slopes are infinite at the ends of their domains, so that the chain rule
 #: multiplies infinity by zero, and powers, whose exponents have no slope where bases are negative.
