@@ -33,6 +33,21 @@ def with_shape(function: Callable) -> Callable:
     return lambda x, *parameters: function(x, x.shape[1:], *parameters)
 
 
+def vector(length: int) -> tuple[tensor.Tensor, torch.Tensor]:
+    """A vector of either library."""
+    array = RNG.normal(size=length).astype(np.float32)
+    return tensor.from_numpy(array), torch.from_numpy(array)
+
+
+def products(k: int, n: int) -> Iterator[tuple]:
+    """Products of a row or a column with a matrix, and with each other."""
+    (a, b), (c, d) = vector(k), vector(n)
+    yield "row @ matrix", (k, n), *[lambda x, r=r[None]: r @ x for r in (a, b)], False
+    yield "row @ transposed matrix", (k, n), *[lambda x, r=r[None]: r @ x.T for r in (c, d)], False
+    yield "matrix @ column", (k, n), *[lambda x, r=r[:, None]: x @ r for r in (c, d)], False
+    yield f"column @ row of {n}", (k, 1), *[lambda x, r=r[None]: x @ r for r in (c, d)], False
+
+
 #: name, shape, ours, PyTorch's, whether a gradient is timed, too.
 CASES = [
     ("tanh", (512, 1024), autograd.tanh, torch.tanh, True),
@@ -47,6 +62,11 @@ CASES = [
         for name in ("sum", "amax")
         for shape in ((100, 100), (1000, 1000), (4000, 1000))
         for axis in ((), (0,), (1,))
+    ),
+    *(
+        row
+        for sizes in ((768, 768), (768, 3072), (2048, 1000), (4096, 4096))
+        for row in products(*sizes)
     ),
     ("softmax", (4096, 1024), lambda x: autograd.softmax(x, -1), lambda x: F.softmax(x, -1), True),
     ("layer_norm", (4096, 384), autograd.layer_norm, with_shape(F.layer_norm), True),

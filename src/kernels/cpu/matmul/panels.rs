@@ -5,6 +5,8 @@ use crate::ops::Meta;
 
 /// Side lengths of panels; the larger one is used if it leaves enough panels for many threads.
 const SIDES: [usize; 2] = [192, 384];
+/// About the side of panels of a single row or column.
+const NARROW: usize = 512;
 /// The number of panels that keeps many threads busy.
 const MANY: usize = 128;
 
@@ -35,7 +37,11 @@ impl Panels {
     fn sides(&self) -> [usize; 2] {
         let [m, n, _] = self.matrices.size;
         let count = |side: usize| self.matrices.count() * m.div_ceil(side) * n.div_ceil(side);
-        let side = if count(SIDES[1]) >= MANY { SIDES[1] } else { SIDES[0] };
+        let side = match (m.min(n), count(SIDES[1]) >= MANY) {
+            (1, _) => narrow(m.max(n)),
+            (_, true) => SIDES[1],
+            (_, false) => SIDES[0],
+        };
         [side.min(m), side.min(n)]
     }
 
@@ -75,4 +81,10 @@ impl Panels {
         }
         start
     }
+}
+
+/// The side of panels of so many columns or rows, of which two or four threads get equal parts.
+fn narrow(extent: usize) -> usize {
+    let panels = 4 * extent.div_ceil(4 * NARROW);
+    extent.div_ceil(panels).next_multiple_of(16)
 }

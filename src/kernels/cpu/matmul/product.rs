@@ -10,12 +10,13 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::matrices::Matrices;
-use crate::kernels::cpu::matmul::portable_gemm;
-use crate::kernels::cpu::onednn;
+use crate::kernels::cpu::matmul::{portable_gemm, row};
 use crate::kernels::cpu::region::blocks::Blocks;
 use crate::kernels::cpu::region::row_blocks::{self, RowBlocks, Starts, row_bytes};
+use crate::kernels::cpu::{elementwise, onednn};
 use crate::kernels::{Kernel, Packing, Width, kernel};
 use crate::ops::Meta;
+use crate::ops::binary::{Binary, BinaryFn};
 
 /// Up to this many multiplications a oneDNN primitive does not pay off: calling it takes a
 /// microsecond, and it holds 70 KiB.
@@ -54,9 +55,10 @@ fn starts(all: &Matrices) -> Starts {
 
 /// The kernel that computes a block, on one thread.
 fn part([a, b, y]: [Meta; 3]) -> Result<Arc<dyn Kernel>> {
+    let io = [&a, &b, &y];
     match a.strides[..] {
-        [down, across] if across != 1 && down == 1 => packed::prepare([&a, &b, &y]),
-        _ => whole([&a, &b, &y], None),
+        [down, across] if across != 1 && down == 1 && !is_outer(io) => packed::prepare(io),
+        _ => whole(io, None),
     }
 }
 
@@ -66,7 +68,10 @@ fn whole(io: [&Meta; 3], team: Option<Width>) -> Result<Arc<dyn Kernel>> {
     if a.shape.last() == Some(&0) || y.numel() == 0 {
         return Ok(zeros(y.bytes()));
     }
-    if is_tiny(io) {
+    if is_outer(io) {
+        return Ok(elementwise::binary(&Binary { f: BinaryFn::Mul }, &io, width));
+    }
+    if is_own(io) {
         return portable_gemm::matmul(&io, width);
     }
     match onednn::matmul::matmul(&io, team)? {
@@ -75,9 +80,17 @@ fn whole(io: [&Meta; 3], team: Option<Width>) -> Result<Arc<dyn Kernel>> {
     }
 }
 
-/// Whether the product is small enough for the portable tiles.
-pub fn is_tiny([a, _, y]: [&Meta; 3]) -> bool {
-    a.dtype == DType::Float32 && y.numel() * a.shape[a.shape.rank() - 1] <= TINY
+/// Whether a product is one that our own loops are at least as fast for as a library: small enough for
+/// the portable tiles, or of a row or a column.
+pub fn is_own(io: [&Meta; 3]) -> bool {
+    let [a, _, y] = io;
+    let is_tiny = y.numel() * a.shape[a.shape.rank() - 1] <= TINY;
+    a.dtype == DType::Float32 && (is_tiny || row::fits(&Matrices::new(io)))
+}
+
+/// Whether a product is of columns and rows, whose elements are multiplied and not added.
+fn is_outer([a, ..]: [&Meta; 3]) -> bool {
+    a.dtype.is_float() && a.shape.last() == Some(&1)
 }
 
 /// The two parts of a product that a library computes as a whole.
@@ -85,7 +98,7 @@ pub fn is_tiny([a, _, y]: [&Meta; 3]) -> bool {
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn packing(io: [&Meta; 3], width: Width) -> Result<Option<Packing>> {
-    if io.iter().any(|meta| meta.numel() == 0) || is_split(io) || is_tiny(io) {
+    if io.iter().any(|meta| meta.numel() == 0) || is_split(io) || is_own(io) || is_outer(io) {
         return Ok(None);
     }
     Ok(onednn::matmul::packed(&io, Some(width))?.and_then(|steps| steps.packing()))

@@ -23,7 +23,7 @@ pub fn prepare([a, b, c, y]: [&Meta; 4], width: Width) -> Result<Arc<dyn Kernel>
     }
     let is_row = c.shape != y.shape && c.is_contiguous();
     let adds = if is_row { Adds::Row } else { Adds::Result };
-    let library = match product::is_tiny([a, b, y]) {
+    let library = match product::is_own([a, b, y]) {
         true => None,
         false => adding(&[a, b, y], adds, width)?,
     };

@@ -1,7 +1,8 @@
-//! One row times a matrix, which is read once from its first row to its last: the speed of memory
-//! is all that counts.
+//! One row times a matrix, or a matrix times one column, which is the same transposed. The matrix is
+//! read once, by its rows or by its columns, as it lies in memory, whose speed is all that counts.
 #![allow(unsafe_code)]
 
+use crate::kernels::cpu::matmul::matrices::Matrices;
 use crate::kernels::cpu::matmul::tile::Matrix;
 use crate::kernels::cpu::simd::isa::{Body, Isa, Level, run};
 use crate::kernels::cpu::simd::wide::Wide;
@@ -10,30 +11,73 @@ use crate::kernels::cpu::simd::wide::Wide;
 const FEWEST: usize = 32;
 /// How many rows of the matrix are read side by side.
 const ROWS: usize = 4;
+/// How many sums the products of a column are added to in turn.
+const LANES: usize = 32;
 
-/// Whether `a b` is such a product: one row, and rows of `b` and `c` that are contiguous.
-pub fn fits<T>([m, n, _]: [usize; 3], c: Matrix<*mut T>, b: Matrix<*const T>) -> bool {
-    m == 1 && n >= FEWEST && b.column == 1 && c.column == 1
-}
-
-/// `c = a b`, or `c += a b` if `add`; products are added in the order of the rows of `b`.
-///
-/// # Safety
-/// The product is one that [`fits`], all elements can be accessed, and `c` does not overlap the
-/// others.
-pub unsafe fn multiply<T: Wide>(
-    [_, n, k]: [usize; 3],
+/// A product `c = a b` of one row `a`; `n` columns are sums of `k` products each.
+pub struct Product<T> {
+    n: usize,
+    k: usize,
     c: Matrix<*mut T>,
-    add: bool,
     a: Matrix<*const T>,
     b: Matrix<*const T>,
-) {
-    // SAFETY: by the caller's promise.
-    let sums = unsafe { std::slice::from_raw_parts_mut(c.at, n) };
-    if !add {
-        sums.fill(T::default());
+}
+
+impl<T> Product<T> {
+    /// `c = a b` for m x k and k x n matrices, `size` being `[m, n, k]`, if it is such a product.
+    pub fn of(
+        [m, n, k]: [usize; 3],
+        c: Matrix<*mut T>,
+        a: Matrix<*const T>,
+        b: Matrix<*const T>,
+    ) -> Option<Self> {
+        let product = match (m, n) {
+            (1, _) => Product { n, k, c, a, b },
+            (_, 1) => Product { n: m, k, c: c.turned(), a: b.turned(), b: a.turned() },
+            _ => return None,
+        };
+        (product.has_rows() || product.has_columns()).then_some(product)
     }
-    run(Isa::active(), Rows { sums, a, b, k });
+
+    /// Whether the rows of the matrix are contiguous, and worth it.
+    fn has_rows(&self) -> bool {
+        self.n >= FEWEST && self.b.column == 1 && self.c.column == 1
+    }
+
+    /// Whether its columns are.
+    fn has_columns(&self) -> bool {
+        self.k >= LANES && self.b.row == 1 && self.a.column == 1
+    }
+}
+
+/// Whether these matrices are a single such product.
+pub fn fits(all: &Matrices) -> bool {
+    let [a, b, c] = all.steps.map(|[row, column]| (row, column));
+    let matrix = |(row, column)| Matrix { at: std::ptr::null::<u8>(), row, column };
+    let c = Matrix { at: std::ptr::null_mut(), row: c.0, column: c.1 };
+    all.batch.is_empty() && Product::of(all.size, c, matrix(a), matrix(b)).is_some()
+}
+
+impl<T: Wide> Product<T> {
+    /// Computes it, or adds it to `c` if `add`. Rows are added in their order; of a column the
+    /// products are added in turn to sums that are then added in pairs.
+    ///
+    /// # Safety
+    /// All elements can be accessed, and `c` does not overlap the others.
+    pub unsafe fn compute(self, add: bool) {
+        let Product { n, k, c, a, b } = self;
+        if !self.has_rows() {
+            // SAFETY: by the caller's promise, as the row is contiguous.
+            let a = unsafe { std::slice::from_raw_parts(a.at, k) };
+            return run(Isa::active(), Columns { sums: c, add, a, b, n });
+        }
+        // SAFETY: by the caller's promise.
+        let sums = unsafe { std::slice::from_raw_parts_mut(c.at, n) };
+        if !add {
+            sums.fill(T::default());
+        }
+        run(Isa::active(), Rows { sums, a, b, k });
+    }
 }
 
 struct Rows<'a, T> {
@@ -48,7 +92,7 @@ impl<'a, T: Wide> Rows<'a, T> {
     #[inline(always)]
     fn row(&self, l: usize) -> (T, &'a [T]) {
         debug_assert!(l < self.k);
-        // SAFETY: the caller of `multiply` vouches for the elements of all rows.
+        // SAFETY: the caller of `compute` vouches for the elements of all rows.
         unsafe {
             let row = std::slice::from_raw_parts(self.b.from(l, 0).at, self.sums.len());
             (*self.a.from(0, l).at, row)
@@ -81,6 +125,75 @@ impl<T: Wide> Body for Rows<'_, T> {
     }
 }
 
+struct Columns<'a, T> {
+    sums: Matrix<*mut T>,
+    add: bool,
+    a: &'a [T],
+    b: Matrix<*const T>,
+    n: usize,
+}
+
+impl<'a, T: Wide> Columns<'a, T> {
+    /// Column `j` of the matrix.
+    #[inline(always)]
+    fn column(&self, j: usize) -> &'a [T] {
+        debug_assert!(j < self.n);
+        // SAFETY: the caller of `compute` vouches for the elements of all columns.
+        unsafe { std::slice::from_raw_parts(self.b.from(0, j).at, self.a.len()) }
+    }
+
+    /// Sets the sum of column `j`, or adds to it.
+    #[inline(always)]
+    fn set(&self, j: usize, sum: T) {
+        debug_assert!(j < self.n);
+        // SAFETY: the caller of `compute` vouches for the elements of the result.
+        let to = unsafe { &mut *self.sums.from(0, j).at };
+        *to = if self.add { *to + sum } else { sum };
+    }
+}
+
+impl<T: Wide> Body for Columns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        for j in 0..self.n {
+            self.set(j, dot::<T, L>(self.a, self.column(j)));
+        }
+    }
+}
+
+/// The sum of the products of slices of one length.
+#[inline(always)]
+fn dot<T: Wide, L: Level>(x: &[T], y: &[T]) -> T {
+    let mut sums = [T::default(); LANES];
+    let ((xs, x), (ys, y)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in xs.iter().zip(ys) {
+        for l in 0..LANES {
+            sums[l] = x[l].mad::<L>(y[l], sums[l]);
+        }
+    }
+    // Stored once as a whole, sums are as wide as the machine's vectors in the loop above.
+    let mut sums = std::hint::black_box(sums);
+    for l in 0..x.len().min(y.len()) {
+        sums[l] = x[l].mad::<L>(y[l], sums[l]);
+    }
+    total(sums)
+}
+
+/// The sum of all, in pairs.
+#[inline(always)]
+fn total<T: Wide>(mut sums: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            sums[l] = sums[l] + sums[l + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,27 +203,52 @@ mod tests {
         noise(n, seed).into_iter().map(|x| x as f32).collect()
     }
 
-    /// Every remainder of rows and of vectors, with steps between the elements of the row, for sums
-    /// that begin with 0 or with what is there.
+    /// Checks the product of a row, with steps between its elements, and a matrix that lies by its
+    /// rows or by its columns, added to what is there or not; and the same transposed.
+    fn check(k: usize, n: usize, step: usize, by_columns: bool, adds: bool) {
+        let (a, b, start) = (some(k * step + 1, 1), some(k * n, 2), some(n, 3));
+        let at = |l: usize, j: usize| if by_columns { j * k + l } else { l * n + j };
+        let product = |l: usize, j: usize| f64::from(a[l * step]) * f64::from(b[at(l, j)]);
+        let begin = |j: usize| if adds { start[j].into() } else { 0.0 };
+        let want: Vec<f64> =
+            (0..n).map(|j| (0..k).fold(begin(j), |sum, l| sum + product(l, j))).collect();
+        let [row, column] = if by_columns { [1, k] } else { [n, 1] };
+        let matrix = Matrix { at: b.as_ptr(), row: row as isize, column: column as isize };
+        let row = Matrix { at: a.as_ptr(), row: 1, column: step as isize };
+        for is_turned in [false, true] {
+            let mut c = start.clone();
+            let to = Matrix { at: c.as_mut_ptr(), row: n as isize, column: 1 };
+            let product = match is_turned {
+                false => Product::of([1, n, k], to, row, matrix),
+                true => Product::of([n, 1, k], to.turned(), matrix.turned(), row.turned()),
+            };
+            // SAFETY: the vectors have these sizes.
+            unsafe { product.expect("it is a row and a matrix").compute(adds) };
+            let got: Vec<f64> = c.iter().map(|&x| x.into()).collect();
+            assert_near(&got, &want, 1e-5, "a row times a matrix");
+        }
+    }
+
+    /// Every remainder of rows, columns, vectors and sums.
     #[test]
     fn a_row_times_a_matrix() {
         for (k, n) in [(0, 32), (1, 33), (3, 64), (4, 47), (9, 70), (66, 129)] {
-            for (step, adds) in [(1, false), (3, true)] {
-                let (a, b, mut c) = (some(k * step + 1, 1), some(k * n, 2), some(n, 3));
-                let mut want: Vec<f64> = c.iter().map(|&x| x.into()).collect();
-                want.iter_mut().filter(|_| !adds).for_each(|sum| *sum = 0.0);
-                for (l, row) in b.chunks_exact(n).enumerate() {
-                    let products = row.iter().map(|&x| f64::from(a[l * step]) * f64::from(x));
-                    want.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
-                }
-                let row = Matrix { at: a.as_ptr(), row: 1, column: step as isize };
-                let (to, matrix) = (Matrix::of_mut(&mut c, n), Matrix::of(&b, n));
-                assert!(fits([1, n, k], to, matrix));
-                // SAFETY: the vectors have these sizes.
-                unsafe { multiply([1, n, k], to, adds, row, matrix) };
-                let got: Vec<f64> = c.iter().map(|&x| x.into()).collect();
-                assert_near(&got, &want, 1e-5, "a row times a matrix");
-            }
+            check(k, n, 1, false, false);
+            check(k, n, 3, false, true);
         }
+        for (k, n) in [(32, 2), (33, 5), (63, 4), (64, 7), (129, 66)] {
+            check(k, n, 1, true, false);
+            check(k, n, 1, true, true);
+        }
+    }
+
+    #[test]
+    fn other_products_are_none() {
+        let (a, b, mut c) = (some(64, 1), some(4096, 2), some(64, 3));
+        let (row, to) = (Matrix::of(&a, 64), Matrix::of_mut(&mut c, 64));
+        let gaps = Matrix { at: b.as_ptr(), row: 64, column: 2 };
+        assert!(Product::of([1, 32, 32], to, row, gaps).is_none());
+        assert!(Product::of([2, 32, 32], to, row, Matrix::of(&b, 32)).is_none());
+        assert!(Product::of([1, 8, 32], to, row, Matrix::of(&b, 8)).is_none());
     }
 }

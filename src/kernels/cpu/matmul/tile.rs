@@ -42,6 +42,11 @@ macro_rules! parts {
                 Matrix { at: self.at.wrapping_offset(step), ..self }
             }
 
+            /// The matrix transposed.
+            pub fn turned(self) -> Self {
+                Matrix { at: self.at, row: self.column, column: self.row }
+            }
+
             /// The same memory as elements of another type of the same size.
             pub fn cast<U>(self) -> Matrix<*$kind U> {
                 Matrix { at: self.at.cast(), row: self.row, column: self.column }
@@ -87,9 +92,9 @@ macro_rules! float_sums {
                 a: Matrix<*const $T>,
                 b: Matrix<*const $T>,
             ) {
-                if row::fits([m, n, k], c, b) {
+                if let Some(product) = row::Product::of([m, n, k], c, a, b) {
                     // SAFETY: by the caller's promise.
-                    return unsafe { row::multiply([m, n, k], c, add, a, b) };
+                    return unsafe { product.compute(add) };
                 }
                 // SAFETY: by the caller's promise.
                 unsafe {
