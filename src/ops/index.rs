@@ -222,6 +222,7 @@ places_of! {
     CtcLoss => "ctc_loss_places",
     EmbeddingBag => "embedding_bag_places",
     GatherNd => "gather_nd_places",
+    Index => "index_places",
     IndexAdd => "index_add_places",
     IndexCopy => "index_copy_places",
     IndexFill => "index_fill_places",

@@ -41,6 +41,10 @@ impl Family for ScatterRows {
         Ok(smallvec::smallvec![Meta::new(x.dtype, x.shape.clone())])
     }
 
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[2..], 1)
     }

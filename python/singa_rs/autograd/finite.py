@@ -16,6 +16,7 @@ from .casting import promoted
 from .index import where
 from .shape import clone
 from .table import public
+from .views import broadcasts
 
 
 def _flags(x: Tensor, of_floats: Any, otherwise: bool) -> Tensor:
@@ -97,18 +98,13 @@ def masked_fill(x: Tensor, mask: Any, value: Any) -> Tensor:
         raise DTypeError(f"masked_fill: got a mask of {mask.dtype.name}, want bool")
     if value.numel != 1:
         raise ShapeError(f"masked_fill: got a value of shape {value.shape}, want one element")
-    if not _broadcasts(mask.shape, x.shape):
+    if not broadcasts(mask.shape, x.shape):
         raise ShapeError(
             f"masked_fill: got a mask of shape {mask.shape} for {x.shape}, want one that broadcasts"
         )
     if value.dtype != x.dtype:
         value = _core.Op("convert", dtype=x.dtype.name)(value)
     return where(mask, value.reshape(()), x)
-
-
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    pairs = zip(reversed(shape), reversed(to), strict=False)
-    return len(shape) <= len(to) and all(m in (1, n) for m, n in pairs)
 
 
 @public(methods="isclose")

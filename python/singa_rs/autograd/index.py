@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -41,15 +42,37 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         return y
     found = parse(key, x.shape)
     y = Select(found.ranges, found.shape)(x)[0]
-    if found.places is None:
+    if not found.indices:
         return y
     if found.order is not None:
         y = Transpose(found.order)(y)[0]
-    if found.joined > 1:
-        shape, end = y.shape, found.axis + found.joined
-        one = math.prod(shape[found.axis : end])
-        y = _PlainReshape((*shape[: found.axis], one, *shape[end:]))(y)[0]
-    return gather(y, found.axis, found.places)
+    shape, end = y.shape, found.axis + len(found.indices)
+    extents = shape[found.axis : end]
+    if len(extents) > 1:
+        merged = (*shape[: found.axis], math.prod(extents), *shape[end:])
+        y = _PlainReshape(merged)(y)[0]
+    return gather(y, found.axis, positions(found.indices, extents, x.device))
+
+
+def positions(indices: Sequence[Any], extents: Sequence[int], device: Any) -> Tensor:
+    """Arrays or tensors of indices, one for each of these axes, as indices into the axes merged.
+    Those of tensors are checked when they are used."""
+    if not any(isinstance(one, Tensor) for one in indices):
+        steps = (math.prod(extents[i + 1 :]) for i in range(len(extents)))
+        made = sum(one * step for one, step in zip(indices, steps, strict=True))
+        return as_indices(made, "index", device)
+    places = None
+    for one, extent in zip(indices, extents, strict=True):
+        own = checked("index", as_indices(one, "index", device), extent)
+        places = own if places is None else ops.add(ops.scalar_op("mul", extent)(places), own)
+    places.requires_grad = False
+    return places
+
+
+def checked(of: str, indices: Tensor, size: int) -> Tensor:
+    """Indices of an axis, counted from its start, for an operation; they are checked when they are
+    used."""
+    return ops.op("places", of=of, size=size)(indices)
 
 
 def _note(node: Index, x: Tensor, y: Tensor) -> None:

@@ -8,26 +8,40 @@ when backward needs it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._core import DTypeError, GraphError, ShapeError
+from .._core import DTypeError, ShapeError
 from ..errors import called
 from ..tensor import Tensor
-from ..tensor.dtypes import bool_, to_storage
-from ..tensor.indexing import parse
+from ..tensor.dtypes import bool_
+from ..tensor.indexing import Selection, parse
 from ..tensor.numbers import as_array, as_number
 from ..tensor.writing import write_array, write_tensor
 from . import binary, ops
 from .casting import cast, convert
+from .index import positions
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
 from .rule import Rule
+from .segments import combined, replace_rows
+from .shape import plain_reshape
 from .table import METHODS
 from .tape import edge, made_by, note, remake, retain
-from .views import Expand, Identity, Index, Select, View, live_views, note_view
+from .views import (
+    Expand,
+    Identity,
+    Index,
+    Select,
+    Transpose,
+    View,
+    broadcasts,
+    live_views,
+    note_view,
+)  # fmt: skip
 
 
 def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
@@ -167,33 +181,34 @@ def _renew_views(a: Tensor) -> None:
             open_.append(view)
 
 
-def setitem(a: Tensor, key: Any, value: Any) -> None:
-    """`a[key] = value` by NumPy's rules. One value where a mask holds keeps the mask unread.
+def setitem(a: Tensor, key: Any, value: Any, op: str = "setitem") -> None:
+    """`a[key] = value` by NumPy's rules, for the operation `op`. One value where a mask holds keeps
+    the mask unread.
 
     Raises:
-        GraphError: an array as key while the write must be recorded.
+        GraphError: other values where a mask holds that is only recorded.
         IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
     if _is_mask(key, a) and _is_one(value):
         mask = key.detach().reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
         is_tensor = isinstance(value, Tensor)
-        one = value if is_tensor else _fitting(value, Tensor((), a.device, a.dtype))
+        one = value if is_tensor else _fitting(value, (), a)
         METHODS["masked_fill_"](a, mask, one)
         return
     part, view = a.view_index(key), Index(key)
     if part is None:
         found = parse(key, a.shape)
-        if found.places is not None:
-            _set_places(a, key, value)
+        if found.indices:
+            _set_places(a, found, value)
             return
         view = Select(found.ranges, found.shape)
         part = view.forward(a)
     if not recorded(a):
-        _assign(part, value)
+        _assign(part, value, op)
         return
     if _is_same(part, value, a):
         return
-    value = _fitting(value, part)
+    value = _fitting(value, part.shape, a, op)
     write_tensor(part, value)
     _replace(a, _passed(value), view)
 
@@ -227,49 +242,64 @@ def _passed(value: Tensor | None) -> Identity | None:
     return node
 
 
-def _assign(part: Tensor, value: Any) -> None:
+def _assign(part: Tensor, value: Any, op: str) -> None:
     """Writes a number, array or tensor into every element of a view."""
     number = as_number(value)
     if number is not None:
         part.set_value(number)
         return
     with no_grad():
-        write_tensor(part, _fitting(value, part))
+        write_tensor(part, _fitting(value, part.shape, part, op))
 
 
-def _fitting(value: Any, part: Tensor) -> Tensor:
-    """`value` as a recorded tensor of the shape of `part`, which must be able to hold it."""
+def _fitting(value: Any, shape: tuple[int, ...], like: Tensor, op: str = "setitem") -> Tensor:
+    """`value` as a recorded tensor of a shape, which a part of `like` must be able to hold."""
     if not isinstance(value, Tensor):
-        array = as_array(value, "setitem")
-        drop = max(0, array.ndim - part.rank)
-        if any(n != 1 for n in array.shape[:drop]):
-            raise ShapeError(f"setitem: got shape {array.shape} for a part of {part.shape}")
-        array = np.broadcast_to(array.reshape(array.shape[drop:]), part.shape)
-        made = Tensor(part.shape, part.device, part.dtype, requires_grad=False)
-        write_array(made, array, "setitem")
-        return made
-    if value.shape != part.shape:
-        drop = max(0, value.rank - part.rank)
-        if any(n != 1 for n in value.shape[:drop]):
-            raise ShapeError(f"setitem: got shape {value.shape} for a part of {part.shape}")
-        value = value.reshape(value.shape[drop:])
-        value = Expand(part.shape)(value)[0]
-        if value.shape != part.shape:
-            raise ShapeError(f"setitem: got shape {value.shape} for a part of {part.shape}")
-    return convert(value, part.dtype) if mode.tape else value
+        array = as_array(value, op)
+        value = Tensor(array.shape, like.device, like.dtype, requires_grad=False)
+        write_array(value, array, op)
+    if value.shape != shape:
+        drop = max(0, value.rank - len(shape))
+        left, kept = value.shape[:drop], value.shape[drop:]
+        if any(n != 1 for n in left) or not broadcasts(kept, shape):
+            raise ShapeError(f"{op}: got shape {value.shape} for a part of {shape}")
+        value = Expand(shape)(value.reshape(kept))[0]
+    return convert(value, like.dtype) if mode.tape else value
 
 
-def _set_places(a: Tensor, key: Any, value: Any) -> None:
-    if recorded(a):
-        raise GraphError(
-            "setitem: got an array as index of a recorded tensor; use autograd.where or no_grad"
-        )
-    keys = key if isinstance(key, tuple) else (key,)
-    keys = tuple(k.to_numpy() if isinstance(k, Tensor) else k for k in keys)
-    array = a.to_numpy()
-    whole = value.to_numpy() if isinstance(value, Tensor) else as_array(value, "setitem")
-    array[keys] = to_storage("setitem", whole, a.dtype)
-    write_array(a, array, "setitem")
+def _set_places(a: Tensor, found: Selection, value: Any) -> None:
+    """Writes at arrays or tensors of indices; the last value stays where places repeat."""
+    start, count = found.axis, len(found.indices)
+    part = Select(found.ranges, found.shape)(a)[0]
+    part = _ordered(part, found.order or _first(part.rank, start, count))
+    extents, rest = part.shape[:count], part.shape[count:]
+    places = positions(found.indices, extents, a.device)
+    given = _fitting(value, (*rest[:start], *places.shape, *rest[start:]), a)
+    given = _ordered(given, _first(given.rank, start, places.rank))
+    updates = plain_reshape(convert(given, a.dtype), (places.numel, *rest))
+    places = ops.reshape(places, (places.numel,))
+    shape = (math.prod(extents), *rest)
+    rows = None if recorded(a) else part.view_reshape(shape)
+    if rows is not None and rows.numel and places.numel:
+        replace_rows(rows, places, updates)
+        return
+
+    def put() -> Tensor:
+        made = combined(plain_reshape(part, shape), places, updates, "none")
+        return plain_reshape(made, part.shape)
+
+    assigned(part, "setitem", put)
+
+
+def _first(rank: int, start: int, count: int) -> tuple[int, ...]:
+    """The axes in the order in which so many from `start` on are the first."""
+    axes, end = range(rank), start + count
+    return (*axes[start:end], *axes[:start], *axes[end:])
+
+
+def _ordered(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A view with the axes in an order."""
+    return x if order == tuple(range(x.rank)) else Transpose(order)(x)[0]
 
 
 def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:

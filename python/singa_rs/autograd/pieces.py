@@ -15,7 +15,6 @@ from . import ops
 from .angles import clamp
 from .casting import convert, promoted
 from .classification import checked
-from .finite import _broadcasts
 from .index import as_indices, getitem
 from .reduce import as_axes
 from .scattering import index_copy
@@ -23,12 +22,13 @@ from .shape import back_broadcast, cat, clone, expand
 from .sorting import argsort, sort
 from .table import as_method, public
 from .unary import FUNCTIONS as UNARY
+from .views import broadcasts
 
 
 def _part(op: str, x: Tensor, source: Any, shape: tuple[int, ...]) -> Tensor:
     """A source in the dtype of `x`, broadcast to the shape of a part of it."""
     made = convert(as_tensor(source, x.device, x.dtype), x.dtype)
-    if not _broadcasts(made.shape, shape):
+    if not broadcasts(made.shape, shape):
         raise ShapeError(f"{op}: got a source of shape {made.shape} for a part of {shape}")
     return made if made.shape == shape else expand(made, shape)
 

@@ -14,16 +14,15 @@ from ..tensor.numbers import is_real, number, whole
 from . import binary, ops
 from .along import flat_places
 from .casting import cast, convert
-from .finite import _broadcasts
-from .index import as_indices, gather, where
+from .index import as_indices, checked, gather, where
 from .reduce import as_axes
 from .scan import _flat
-from .scattering import _checked, scatter_nd, scattered
+from .scattering import scatter_nd, scattered
 from .segments import check_reduction, counts
 from .shape import cat, expand, plain_reshape, stack
 from .table import public
 from .terms import flag
-from .views import broadcast
+from .views import broadcast, broadcasts
 
 #: By PyTorch's names of reductions: ONNX's.
 _SCATTER = {"add": "add", "multiply": "mul"}
@@ -39,7 +38,7 @@ def _of_shape(op: str, values: Any, x: Tensor, shape: tuple[int, ...]) -> Any:
         made = convert(as_tensor(values, x.device, x.dtype), x.dtype)
     if made.shape == shape:
         return made
-    if not _broadcasts(made.shape, shape):
+    if not broadcasts(made.shape, shape):
         raise ShapeError(f"{op}: got values of shape {made.shape}, want one that fits {shape}")
     return expand(made, shape)
 
@@ -140,7 +139,7 @@ def _hits(op: str, x: Tensor, along: int, indices: Tensor) -> Tensor:
     if not x.numel or not indices.numel:
         made = ops.op("fill", device=x.device, value=0, shape=x.shape, dtype="int64")()
     else:
-        places = flat_places(_checked(op, indices, x.shape[along]), x.shape, along)
+        places = flat_places(checked(op, indices, x.shape[along]), x.shape, along)
         made = counts(ops.reshape(places, (indices.numel,)), x.numel)
         made = ops.reshape(made, x.shape)
     made.requires_grad = False
@@ -170,7 +169,7 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None = -1) 
     places = as_indices(indices, name, x.device)
     wide = tuple(places.shape[i : i + 1] if i == along else (n,) for i, n in enumerate(flat.shape))
     shape = tuple(n for one in wide for n in one)
-    if places.rank != flat.rank or not _broadcasts(places.shape, shape):
+    if places.rank != flat.rank or not broadcasts(places.shape, shape):
         raise ShapeError(f"{name}: got indices of shape {places.shape} for axis {axis} of {have}")
     places = places.view_expand(shape)
     places.requires_grad = False
@@ -230,7 +229,7 @@ def masked_scatter(x: Tensor, mask: Any, source: Any) -> Tensor:
     name, flags = "masked_scatter", as_tensor(mask, x.device)
     if flags.dtype != bool_:
         raise DTypeError(f"{name}: got a mask of {flags.dtype.name}, want bool")
-    if not _broadcasts(flags.shape, x.shape):
+    if not broadcasts(flags.shape, x.shape):
         raise ShapeError(f"{name}: got a mask of shape {flags.shape} for {x.shape}")
     given = convert(as_tensor(source, x.device, x.dtype), x.dtype)
     flags = flags.view_expand(x.shape)

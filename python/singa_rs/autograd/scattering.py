@@ -12,7 +12,7 @@ from ..tensor.numbers import number, whole
 from . import ops
 from .along import flat_places
 from .casting import convert
-from .index import as_indices, gather, where
+from .index import as_indices, checked, gather, where
 from .reduce import as_axes
 from .segments import check_reduction, combined, counts
 from .shape import plain_reshape, transpose
@@ -21,19 +21,13 @@ from .table import public
 Extents = tuple[int, ...]
 
 
-def _checked(of: str, indices: Tensor, size: int) -> Tensor:
-    """Indices of an axis, counted from its start, for an operation; they are checked when they are
-    used."""
-    return ops.op("places", of=of, size=size)(indices)
-
-
 def _places(of: str, indices: Tensor, sizes: Sequence[int], first: Tensor | None = None) -> Tensor:
     """Tuples of indices, the last axis, as indices into the flattened axes of `sizes`, behind
     `first`."""
     front, made = indices.shape[:-1], first
     for i, size in enumerate(sizes):
         ranges = [*((0, n, 1) for n in front), (i, 1, 1)]
-        one = _checked(of, ops.reshape(indices.view_slice(ranges), front), size)
+        one = checked(of, ops.reshape(indices.view_slice(ranges), front), size)
         one = ops.scalar_op("mul", math.prod(sizes[i + 1 :]))(one)
         made = one if made is None else ops.add(made, one)
     made.requires_grad = False
@@ -131,7 +125,7 @@ def scattered(op: str, x: Tensor, along: int, indices: Any, updates: Any, how: s
             "axes, none larger except that one"
         )
     given = _updates(op, updates, x, made.shape)
-    places = flat_places(_checked(op, made, have[along]), have, along)
+    places = flat_places(checked(op, made, have[along]), have, along)
     places.requires_grad = False
     flat = [plain_reshape(t, (t.numel,)) for t in (x, given)]
     return plain_reshape(combined(flat[0], ops.reshape(places, (made.numel,)), flat[1], how), have)
@@ -164,7 +158,7 @@ def _slices(op: str, x: Tensor, axis: int, indices: Any) -> tuple[int, Tensor]:
     made = as_indices(indices, op, x.device)
     if made.rank != 1:
         raise ShapeError(f"{op}: got indices of shape {made.shape}, want one dimension")
-    places = _checked(op, made, x.shape[along])
+    places = checked(op, made, x.shape[along])
     places.requires_grad = False
     return along, places
 

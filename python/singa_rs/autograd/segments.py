@@ -68,6 +68,11 @@ class Scattered(Rule):
         return rest, taken
 
 
+def replace_rows(x: Tensor, places: Tensor, updates: Tensor) -> None:
+    """Writes the rows of `updates` into those of `x`, as `combined` replaces them."""
+    ops.op("scatter_rows", adds=False).into([x, places, updates], [x])
+
+
 def _stands(places: Tensor, size: int) -> Tensor:
     """Whether each of the places is the last one of its number, below `size`."""
     order, none = ops.arange(places.numel, places), ops.full((size,), 0, places)

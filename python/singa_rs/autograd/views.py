@@ -279,6 +279,12 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         raise ShapeError(f"expand: got shapes {a}, {b}, want shapes that broadcast") from None
 
 
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another."""
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(m in (1, n) for m, n in pairs)
+
+
 class Identity(View):
     """The tensor itself, as a view (ONNX Identity)."""
 

@@ -13,14 +13,13 @@ Range = tuple[int, int, int]
 
 
 class Selection(NamedTuple):
-    """A slice of each axis, then a reshape. With `places`, then a permutation of the axes, a merge
-    of `joined` of them from `axis` on, and a gather along the merged axis."""
+    """A slice of each axis, then a reshape. With `indices`, then a permutation of the axes, and a
+    gather from `axis` on by arrays or tensors that broadcast, one for each of as many axes."""
 
     ranges: tuple[Range, ...]
     shape: tuple[int, ...]
-    places: Any = None
+    indices: tuple[Any, ...] = ()
     axis: int = 0
-    joined: int = 1
     order: tuple[int, ...] | None = None
 
 
@@ -61,8 +60,9 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selection:
     is_apart = chosen[-1] - chosen[0] >= len(chosen)
     rest = [axis for axis in range(len(made)) if axis not in arrays.axes]
     order = (*arrays.axes, *rest) if is_apart else None
-    axis, joined = 0 if is_apart else first, len(arrays.axes)
-    return Selection(tuple(ranges), tuple(made), arrays.places(made), axis, joined, order)
+    axis = 0 if is_apart else first
+    arrays.check()
+    return Selection(tuple(ranges), tuple(made), tuple(arrays.indices), axis, order)
 
 
 class _Arrays:
@@ -86,26 +86,17 @@ class _Arrays:
         self.axes += range(axis, axis + len(found))
         return covered
 
-    def places(self, made: list[int]) -> Any:
-        """The arrays as one array of positions in the merged axes, given the sliced extents."""
+    def check(self) -> None:
+        """Raises unless the arrays broadcast together."""
         if len(self.indices) == 1:
-            return self.indices[0]
-        extents = tuple(made[axis] for axis in self.axes)
-        read = (
-            _checked(i.to_numpy(), n) if isinstance(i, Handle) else i
-            for i, n in zip(self.indices, extents, strict=True)
-        )
+            return
         try:
-            indices = np.broadcast_arrays(*read)
+            np.broadcast_shapes(*(tuple(i.shape) for i in self.indices))
         except ValueError:
             shapes = ", ".join(str(tuple(i.shape)) for i in self.indices)
             raise IndexError(
                 f"index: got arrays of shapes {shapes}, want them to broadcast"
             ) from None
-        flat = np.zeros(indices[0].shape, np.int64)
-        for index, extent in zip(indices, extents, strict=True):
-            flat = flat * extent + index
-        return flat
 
 
 def span(item: slice, extent: int) -> Range:
