@@ -26,7 +26,7 @@ from . import (
     scattering,
     special,
 )
-from .inplace import assigned, recorded, setitem
+from .inplace import assigned, put, recorded
 from .shape import clone
 from .table import FUNCTIONS, METHODS, as_method
 from .unary import Elementwise
@@ -107,7 +107,7 @@ def _fill(self: Tensor, value: Any) -> Tensor:
         raise TypeError(f"fill_: got {type(value).__name__}, want a number or a Tensor")
     if value.numel != 1:
         raise ShapeError(f"fill_: got a value of shape {value.shape}, want one element")
-    setitem(self, Ellipsis, value.reshape(()), "fill_")
+    put(self, Ellipsis, value.reshape(()), "fill_")
     return self
 
 
@@ -126,7 +126,7 @@ def _copy(self: Tensor, source: Any) -> Tensor:
         ShapeError: a shape that does not broadcast.
         DTypeError: a value that the dtype cannot hold.
     """
-    setitem(self, Ellipsis, source, "copy_")
+    put(self, Ellipsis, source, "copy_")
     return self
 
 

@@ -48,9 +48,10 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         y = Transpose(found.order)(y)[0]
     shape, end = y.shape, found.axis + len(found.indices)
     extents = shape[found.axis : end]
-    if len(extents) > 1:
-        merged = (*shape[: found.axis], math.prod(extents), *shape[end:])
-        y = _PlainReshape(merged)(y)[0]
+    if len(extents) == 1:
+        return gather(y, found.axis, found.indices[0])
+    merged = (*shape[: found.axis], math.prod(extents), *shape[end:])
+    y = _PlainReshape(merged)(y)[0]
     return gather(y, found.axis, positions(found.indices, extents, x.device))
 
 

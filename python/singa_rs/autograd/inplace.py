@@ -181,14 +181,18 @@ def _renew_views(a: Tensor) -> None:
             open_.append(view)
 
 
-def setitem(a: Tensor, key: Any, value: Any, op: str = "setitem") -> None:
-    """`a[key] = value` by NumPy's rules, for the operation `op`. One value where a mask holds keeps
-    the mask unread.
+def setitem(a: Tensor, key: Any, value: Any) -> None:
+    """`a[key] = value` by NumPy's rules. One value where a mask holds keeps the mask unread.
 
     Raises:
         GraphError: other values where a mask holds that is only recorded.
         IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
+    put(a, key, value, "setitem")
+
+
+def put(a: Tensor, key: Any, value: Any, op: str) -> None:
+    """`setitem` for an operation of this name."""
     if _is_mask(key, a) and _is_one(value):
         mask = key.detach().reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
         is_tensor = isinstance(value, Tensor)
@@ -284,11 +288,11 @@ def _set_places(a: Tensor, found: Selection, value: Any) -> None:
         replace_rows(rows, places, updates)
         return
 
-    def put() -> Tensor:
+    def compute() -> Tensor:
         made = combined(plain_reshape(part, shape), places, updates, "none")
         return plain_reshape(made, part.shape)
 
-    assigned(part, "setitem", put)
+    assigned(part, "setitem", compute)
 
 
 def _first(rank: int, start: int, count: int) -> tuple[int, ...]:

@@ -145,9 +145,9 @@ for label, axis, shape in (
 PLACES = {
     **dict.fromkeys(("bincount", "cross_entropy", "ctc_loss", "multinomial"), False),
     **dict.fromkeys(("nll_loss", "one_hot"), False),
-    **dict.fromkeys(("gather_nd", "index_add", "index_copy", "index_fill", "max_unpool"), True),
+    **dict.fromkeys(("gather_nd", "index", "index_add", "index_copy", "index_fill"), True),
     **dict.fromkeys(("onehot", "scatter_add", "scatter_elements", "scatter_nd"), True),
-    **dict.fromkeys(("embedding_bag", "masked_scatter", "put_along_axis"), True),
+    **dict.fromkeys(("embedding_bag", "masked_scatter", "max_unpool", "put_along_axis"), True),
     **dict.fromkeys(("scatter", "scatter_reduce", "take_along_axis"), True),
     **dict.fromkeys(("multilabel_margin_loss", "ravel_multi_index", "unravel_index"), False),
 }
