@@ -1,6 +1,8 @@
 """Methods that write into the tensor's own memory: the values and gradients of those without `_`,
 of parameters, results, views, and in recordings."""
 
+import operator
+
 import numpy as np
 import pytest
 from harness import DEVICE, weighted
@@ -205,3 +207,21 @@ def test_refused():
         with pytest.raises(error, match=text):
             call()
         assert x.tolist() == [[1, 1, 1]] * 2
+
+
+@pytest.mark.parametrize("number", [False, True])
+@pytest.mark.parametrize("op", ["iadd", "isub", "imul", "itruediv", "ipow", "imod"])
+def test_operators_in_place_have_the_gradients_of_others(op, number):
+    """Also where these need the value that was there before."""
+    grads = []
+    for in_place in (False, True):
+        w, h = (from_numpy(np.float32(one)) for one in ([1, 2, 3], [2, 1, 0.5]))
+        for one in (w, h):
+            one.requires_grad = one.stores_grad = True
+        autograd.training = True
+        y, other = w * 2, 1.5 if number else h
+        name = op if in_place else op[1:]
+        y = getattr(operator, name)(y, other)
+        autograd.reduce_sum(y * y).backward()
+        grads.append((w.grad.tolist(), None if number else h.grad.tolist()))
+    assert grads[0] == grads[1]

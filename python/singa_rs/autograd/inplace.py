@@ -28,7 +28,7 @@ from .mode import mode, no_grad
 from .ops import Grads, Tensors
 from .rule import Rule
 from .segments import combined, replace_rows
-from .shape import plain_reshape
+from .shape import clone, plain_reshape
 from .table import METHODS
 from .tape import edge, made_by, note, remake, retain
 from .views import (
@@ -50,7 +50,8 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
 
     def assign(a: Tensor, b: Any) -> Tensor:
         if recorded(a):
-            return assigned(a, f, lambda: binary.compute(cls, a, b))
+            old = clone(a) if _needs_old(cls, b) else a
+            return assigned(a, f, lambda: binary.compute(cls, old, b))
         if isinstance(b, Tensor) and b.dtype == a.dtype and a.shape == _shape_with(a, b):
             op.into([a, b], [a])
             return a
@@ -61,6 +62,12 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
         return assigned(a, f, lambda: binary.compute(cls, a, b))
 
     return called(assign, f"i{f}", f"`{f}` into the tensor's own memory.")
+
+
+def _needs_old(cls: type[binary.Binary], b: Any) -> bool:
+    """Whether a gradient needs the left operand's value, which is about to be overwritten."""
+    is_wanted = isinstance(b, Tensor) and b.requires_grad
+    return cls.f == "pow" or ("a" in cls.saves and is_wanted)
 
 
 def assigned(a: Tensor, op: str, compute: Callable[[], Tensor]) -> Tensor:
