@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -160,6 +160,8 @@ class Attempt:
         self._obstacle = late or tracers.difference() or self.traced.results.obstacle
         #: The graph to run; None until `plan` or `take_graph_of`.
         self.verified: VerifiedGraph | None = None
+        #: The periods of counters, as equal recordings before and this one found them.
+        self.periods: Mapping[str, int] = {}
         #: The warning about the graph that was shown before.
         self._known_fault: str | None = None
 
@@ -259,6 +261,7 @@ class Attempt:
         if difference is not None:
             return difference
         found = effects(self.changes, later.changes, later.after)
+        found = found.within(self.periods) if isinstance(found, Effects) else found
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():
             is_answered = path in self.traced.results.paths

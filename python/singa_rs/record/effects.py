@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,6 +67,9 @@ class Effects(NamedTuple):
     kept: dict[str, Kept]
     #: The counters that both recordings found at the same value, on which the step may depend.
     fixed: set[str]
+    #: What divides all distances between the values of the others that equal recordings found: with
+    #: 2, the step may depend on whether they are odd.
+    periods: dict[str, int]
 
     def are_counted(self, found: dict[str, Change]) -> bool:
         """Whether a step with these changes raised all counters by the recorded amounts."""
@@ -72,6 +77,11 @@ class Effects(NamedTuple):
             (_raised(*found.get(path, (None, None))), by) for path, (_, by) in self.counters.items()
         )
         return all(got == by for got, by in raised)
+
+    def within(self, periods: Mapping[str, int]) -> Effects:
+        """The same with periods that divide these, of recordings that were equal before, too."""
+        found = {path: gcd(by, periods.get(path, 0)) for path, by in self.periods.items()}
+        return self._replace(periods=found)
 
     def shown(self) -> list[str]:
         """The effects as text."""
@@ -99,13 +109,15 @@ def effects(first: dict[str, Change], second: dict[str, Change], after: Snapshot
         first, second: the changes of each.
         after: the attributes after the second.
     """
-    found = Effects({}, {}, set())
+    found = Effects({}, {}, set(), {})
     for path, (old, new) in second.items():
         before = first.get(path, (None, None))
         by = _raised(old, new)
         if by is not None and by == _raised(*before):
             found.counters[path] = (Place(new.owner, new.key), by)
-            if old.value == before[0].value:
+            if distance := old.value[1] - before[0].value[1]:
+                found.periods[path] = abs(distance)
+            else:
                 found.fixed.add(path)
         elif _is_made(new) and _is_made(before[1]):
             kinds = frozenset({kind(old), kind(before[0])})

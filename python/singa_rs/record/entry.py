@@ -65,6 +65,8 @@ class Entry:
         self._has_effects = bool(effects.counters or effects.kept)
         #: Whether a replay leaves all attributes as another replay may find them.
         self.repeats = not effects.fixed and all(kept.repeats for kept in effects.kept.values())
+        for path, period in effects.periods.items():
+            self.repeats &= effects.counters[path][1] % period == 0
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -136,6 +138,9 @@ class Entry:
             is_there = item is not None and place.is_at(item.owner, item.key, root)
             if not is_there or item.value[0] is not int:
                 return f"attribute {path}, which each step increments, was replaced"
+        for path, period in effects.periods.items():
+            if (items[path].value[1] - self._counts[path]) % period:
+                return f"attribute {path} is not a multiple of {period} from what was recorded"
         if not self._are_free and (reset := self._reset(items)) is not None:
             return reset
         for path, kept in effects.kept.items():

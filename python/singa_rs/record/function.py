@@ -336,7 +336,7 @@ class GraphFunction:
         self._limit()
 
     def _keep(self, attempt: Attempt, effects: Effects, undecided: frozenset[str]) -> None:
-        key = attempt.call.key
+        key, attempt.periods = attempt.call.key, effects.periods
         self._entries.setdefault(key, []).append(Entry(attempt, effects, undecided))
         self._entries.move_to_end(key)
         if self.check_every == 0:

@@ -29,7 +29,7 @@ const POISON: u8 = 0xa5;
 /// What a library asks for its own use.
 const SCRATCH: usize = 100;
 /// The memory of the GPU.
-const BYTES: usize = 256 << 20;
+const BYTES: usize = 1 << 30;
 /// Its number, which no GPU of a machine has.
 pub const ORDINAL: i32 = 64;
 /// The oldest architecture that kernels are compiled for.
