@@ -147,6 +147,28 @@ pub(super) fn birth() -> u64 {
     }
 }
 
+/// The number of steps that have begun: a tensor of an earlier one was there before this one.
+pub(super) fn step() -> u64 {
+    STEP.load(Relaxed)
+}
+
+static STEP: AtomicU64 = AtomicU64::new(0);
+
+#[pymethods]
+impl Handle {
+    /// Whether it was created since the last step began.
+    #[getter]
+    fn is_new(&self) -> bool {
+        self.step == step()
+    }
+}
+
+/// Begins a step.
+#[pyfunction]
+fn begin_step() {
+    STEP.fetch_add(1, Relaxed);
+}
+
 /// Notes that an attribute of a tensor is about to be set or deleted.
 pub(super) fn note_attribute(
     tensor: &Bound<'_, Handle>,
@@ -190,5 +212,6 @@ fn journal_for(tensor: &Bound<'_, Handle>) -> Option<Py<PyJournal>> {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::python::add_class::<PyJournal>(module)
+    crate::python::add_class::<PyJournal>(module)?;
+    module.add_function(wrap_pyfunction!(begin_step, module)?)
 }

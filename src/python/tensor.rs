@@ -30,6 +30,8 @@ pub(super) struct Handle {
     view: Mutex<Option<View>>,
     /// The recording it was created in; see [`journal::birth`].
     born: u64,
+    /// The step that it was created in; see [`journal::step`].
+    pub(super) step: u64,
     /// Whether changes of its attributes count among the `changes`.
     is_watched: AtomicBool,
 }
@@ -39,6 +41,7 @@ impl Handle {
         Handle {
             view: Mutex::new(view),
             born: journal::birth(),
+            step: journal::step(),
             is_watched: AtomicBool::new(false),
         }
     }

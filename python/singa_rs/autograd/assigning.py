@@ -74,10 +74,11 @@ def _in_place(name: str) -> Callable[..., Tensor]:
     op = None if row is None else ops.op("unary", f=row.f or computed)
 
     def assign(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if op is not None and self.dtype.is_float and not (args or kwargs or recorded(self)):
+        is_recorded = recorded(self, *args, *kwargs.values())
+        if op is not None and self.dtype.is_float and not (args or kwargs or is_recorded):
             op.into([self], [self])
             return self
-        old = clone(self) if recorded(self) and not forgets else self
+        old = clone(self) if is_recorded and not forgets else self
         return assigned(self, f"{name}_", lambda: function(old, *args, **kwargs))
 
     first, *rest = inspect.signature(function).parameters.values()

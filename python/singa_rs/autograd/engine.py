@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import DTypeError, GraphError, ShapeError, begin_gradient, begin_update, resume
+from .._core import (
+    DTypeError,
+    GraphError,
+    ShapeError,
+    begin_gradient,
+    begin_step,
+    begin_update,
+    resume,
+)
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
@@ -41,6 +49,7 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
     if not mode.training:
         raise GraphError("backward: autograd.training is False, so nothing was recorded")
     seed = _seed(y, dy)
+    begin_step()
     if y._creator is not None:
         return backward_from(y._creator, seed)
     if y.stores_grad:

@@ -23,7 +23,7 @@ from .ops import Grads, Tensors
 from .rule import Rule, function
 from .table import public
 from .tape import note
-from .views import Index, Select, Transpose, _PlainReshape, note_view
+from .views import Index, Select, Transpose, _PlainReshape, is_followed, note_view
 
 if TYPE_CHECKING:
     from ..tensor.takers import TensorLike
@@ -78,12 +78,13 @@ def checked(of: str, indices: Tensor, size: int) -> Tensor:
 
 def _note(node: Index, x: Tensor, y: Tensor) -> None:
     """`record` of a view of one tensor, quicker."""
+    if is_followed(x):
+        note_view(x, y, node)
+        node.shape = x.shape
     if not x.requires_grad:
         y.requires_grad = False
         return
     creator = x._creator
-    if creator is not None:
-        note_view(x, y, node)
     node.shape, node.edges = x.shape, (x if creator is None else creator,)
     y._creator = node
     note(node, (y,))

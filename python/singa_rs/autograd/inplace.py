@@ -1,9 +1,10 @@
 """Writing into tensors by operators and by index.
 
-Writes into a leaf (a parameter) and its views are not recorded. A write into a tensor that an
-operation made is noted on the tape, so that gradients are those of the new value, also through
-views that were taken before; what an operation had saved of the old value is found to be stale
-when backward needs it.
+Writes into parameters and their views are not recorded, nor are those into tensors that were there
+before the step began. A write into a tensor that an operation made, or of a value with a gradient
+into one that was created in the step, is noted on the tape, so that gradients are those of the new
+value, also through views that were taken before; what an operation had saved of the old value is
+found to be stale when backward needs it.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ from .views import (
     Transpose,
     View,
     broadcasts,
+    is_followed,
     live_views,
     note_view,
-)  # fmt: skip
+)
 
 
 def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
@@ -49,7 +51,7 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
     f, op = cls.f, ops.op("binary", f=cls.f)
 
     def assign(a: Tensor, b: Any) -> Tensor:
-        if recorded(a):
+        if recorded(a, b):
             old = clone(a) if _needs_old(cls, b) else a
             return assigned(a, f, lambda: binary.compute(cls, old, b))
         if isinstance(b, Tensor) and b.dtype == a.dtype and a.shape == _shape_with(a, b):
@@ -71,7 +73,7 @@ def _needs_old(cls: type[binary.Binary], b: Any) -> bool:
 
 
 def assigned(a: Tensor, op: str, compute: Callable[[], Tensor]) -> Tensor:
-    """`a`, with the value that `compute` gives it for the operation `op`."""
+    """`a`, with the value that `compute` gives it for the operation `op`; see [recorded]."""
     if recorded(a):
         made = compute()
         _write(a, made, op)
@@ -100,9 +102,29 @@ def _write(a: Tensor, made: Tensor, op: str) -> None:
     (ops.copy if have == want else ops.op("cast", dtype=want.name)).into([made], [a])
 
 
-def recorded(a: Tensor) -> bool:
-    """Whether a write into `a` must be noted on the tape."""
-    return bool(mode.tape) and is_intermediate(a)
+def recorded(a: Tensor, *values: Any) -> bool:
+    """Whether a write of these values into `a` must be noted on the tape, which a tensor that was
+    created in the step joins with the first value that has a gradient."""
+    if not mode.tape:
+        return False
+    if any(map(_has_gradient, values)):
+        _join(a)
+    return is_intermediate(a)
+
+
+def _has_gradient(value: Any) -> bool:
+    is_wanted = isinstance(value, Tensor) and value.requires_grad
+    return is_wanted and (value._creator is not None or value._stores_grad)
+
+
+def _join(a: Tensor) -> None:
+    """Puts the tensor that `a` shows on the tape, unless it is there, as one without a gradient."""
+    while a._base is not None:
+        a = a._base[0]
+    if a._creator is None and is_followed(a):
+        remake(a, _Constant())
+        a.requires_grad = True
+        _renew_views(a)
 
 
 def is_intermediate(a: Tensor) -> bool:
@@ -184,6 +206,7 @@ def _renew_views(a: Tensor) -> None:
         for view in live_views(base):
             node = view._base[1].again()
             node.shape, node.edges = base.shape, (edge(base),)
+            view.requires_grad = True
             remake(view, node)
             open_.append(view)
 
@@ -214,7 +237,7 @@ def put(a: Tensor, key: Any, value: Any, op: str) -> None:
             return
         view = Select(found.ranges, found.shape)
         part = view.forward(a)
-    if not recorded(a):
+    if not recorded(a, value):
         _assign(part, value, op)
         return
     if _is_same(part, value, a):
@@ -280,7 +303,7 @@ def _fitting(value: Any, shape: tuple[int, ...], like: Tensor, op: str = "setite
 
 def _set_places(a: Tensor, found: Selection, value: Any) -> None:
     """Writes at arrays or tensors of indices; the last value stays where places repeat."""
-    start, count = found.axis, len(found.indices)
+    start, count, is_recorded = found.axis, len(found.indices), recorded(a, value)
     part = Select(found.ranges, found.shape)(a)[0]
     part = _ordered(part, found.order or _first(part.rank, start, count))
     extents, rest = part.shape[:count], part.shape[count:]
@@ -290,7 +313,7 @@ def _set_places(a: Tensor, found: Selection, value: Any) -> None:
     updates = plain_reshape(convert(given, a.dtype), (places.numel, *rest))
     places = ops.reshape(places, (places.numel,))
     shape = (math.prod(extents), *rest)
-    rows = None if recorded(a) else part.view_reshape(shape)
+    rows = None if is_recorded else part.view_reshape(shape)
     if rows is not None and rows.numel and places.numel:
         replace_rows(rows, places, updates)
         return
@@ -316,7 +339,7 @@ def _ordered(x: Tensor, order: tuple[int, ...]) -> Tensor:
 def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:
     """Notes that `a`, or those of its elements from `start` on that `written` shows, got the values
     of `source`, or values that no operation made."""
-    if not recorded(a) or written.numel == 0:
+    if not recorded(a, source) or written.numel == 0:
         return
     if isinstance(source, Tensor):
         creator = _passed(convert(source, a.dtype).reshape(written.shape))

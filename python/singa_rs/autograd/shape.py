@@ -32,6 +32,7 @@ from .views import (
     Transpose,
     Unsqueeze,
     _PlainReshape,
+    is_followed,
     note_view,
     resolve,
 )
@@ -100,7 +101,7 @@ class Split(Rule):
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         (x,) = xs
-        if x._creator is not None:
+        if is_followed(x):
             for y, ranges in zip(ys, self.ranges, strict=True):
                 part = Select(ranges, y.shape)
                 part.shape = x.shape

@@ -27,8 +27,14 @@ class View(KeepsShape):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         (x,) = xs
         self.shape = x.shape
-        if x._creator is not None and x.shares_block(ys[0]):
+        if is_followed(x) and x.shares_block(ys[0]):
             note_view(x, ys[0], self)
+
+
+def is_followed(x: Tensor) -> bool:
+    """Whether a write into a tensor may be noted on the tape: operations made it, or it was created
+    in this step and is no parameter."""
+    return x._creator is not None or (x.is_new and not x._stores_grad)
 
 
 def note_view(x: Tensor, y: Tensor, node: Rule) -> None:

@@ -376,6 +376,7 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
     def step(self: Module, *args: Any, **kwargs: Any) -> Any:
         with_place(self)
         now.running.append(self)
+        record.begin_step()
         before = record.begin_layer(self._node.path)
         try:
             return function(self, *args, **kwargs)

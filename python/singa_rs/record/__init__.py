@@ -6,7 +6,7 @@ Objects whose attributes a recorded step may read (layers, optimizers, schedules
 when one of them is set.
 """
 
-from .asking import begin_layer, resume, updating
+from .asking import begin_layer, begin_step, resume, updating
 from .fast_path import MISS, FastPath
 from .function import GraphFunction, name_written
 from .lock import UserCodeLock

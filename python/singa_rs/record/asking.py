@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from .._core import begin_layer, begin_update, resume
+from .._core import begin_layer, begin_step, begin_update, resume
 from ..tensor import Tensor
 
-__all__ = ["begin_layer", "resume", "updating"]
+__all__ = ["begin_layer", "begin_step", "resume", "updating"]
 
 
 class updating:

@@ -62,6 +62,7 @@ class Call:
     def run(self, given: tuple[Any, Any] | None = None) -> Any:
         """Calls the function itself, with `given` in place of its arguments."""
         args, kwargs = given or (self.args, self.kwargs)
+        _core.begin_step()
         with training_scope(self.training):
             return self.function(self.root, *args, **kwargs)
 
