@@ -18,6 +18,8 @@ thread_local! {
     /// The number of this thread's current recording; 0 if there is none.
     static NUMBER: Cell<u64> = const { Cell::new(0) };
     static OPEN: RefCell<Option<Py<PyJournal>>> = const { RefCell::new(None) };
+    /// How many scopes this thread is in whose tensors are state.
+    static STATES: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Flags tensors created as state in the recording of that number.
@@ -147,19 +149,32 @@ pub(super) fn birth() -> u64 {
     }
 }
 
-/// The number of steps that have begun: a tensor of an earlier one was there before this one.
-pub(super) fn step() -> u64 {
-    STEP.load(Relaxed)
+/// The number of steps that have begun.
+static STEP: AtomicU64 = AtomicU64::new(0);
+
+/// The step that a tensor created at this point belongs to: none, if it is state.
+pub(super) fn step() -> Option<u64> {
+    (STATES.get() == 0).then(|| STEP.load(Relaxed))
 }
 
-static STEP: AtomicU64 = AtomicU64::new(0);
+/// Enters a scope in which tensors are state, whether or not the thread records.
+pub(super) fn enter_state() {
+    STATES.set(STATES.get() + 1);
+    record::enter_state();
+}
+
+/// Leaves the scope that [`enter_state`] entered.
+pub(super) fn leave_state() {
+    STATES.set(STATES.get().saturating_sub(1));
+    record::leave_state();
+}
 
 #[pymethods]
 impl Handle {
     /// Whether it was created since the last step began.
     #[getter]
     fn is_new(&self) -> bool {
-        self.step == step()
+        self.step == Some(STEP.load(Relaxed))
     }
 }
 

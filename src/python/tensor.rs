@@ -31,7 +31,7 @@ pub(super) struct Handle {
     /// The recording it was created in; see [`journal::birth`].
     born: u64,
     /// The step that it was created in; see [`journal::step`].
-    pub(super) step: u64,
+    pub(super) step: Option<u64>,
     /// Whether changes of its attributes count among the `changes`.
     is_watched: AtomicBool,
 }

@@ -136,3 +136,25 @@ def test_steps_that_write_their_results_in_turn():
     assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]
     for name, one in states[0].items():
         np.testing.assert_array_equal(one, states[1][name])
+
+
+class Running(layer.Layer):
+    """Makes its state at the first call, which may be in a step, and writes values into it."""
+
+    def initialize(self, x):
+        self.mean = tensor.zeros((x.shape[1],))
+
+    def forward(self, x):
+        self.mean *= 0.9
+        self.mean += 0.1 * x.mean(0)
+        self.mean[0] = x.sum()
+        return x - self.mean
+
+
+def test_state_that_the_first_step_makes_takes_values_alone():
+    x = from_numpy(np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
+    linear, running, optimizer = layer.Linear(3), Running(), opt.SGD(0.1)
+    autograd.training = True
+    for _ in range(3):
+        optimizer(autograd.reduce_mean(running(linear(x)) ** 2))
+    assert running.mean._creator is None

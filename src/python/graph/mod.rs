@@ -29,13 +29,13 @@ fn is_running() -> bool {
 /// Tensors created in a recording are state from here on, until `leave_state`.
 #[pyfunction]
 fn enter_state() {
-    crate::engine::record::enter_state();
+    crate::python::journal::enter_state();
 }
 
 /// Ends the scope opened by `enter_state`.
 #[pyfunction]
 fn leave_state() {
-    crate::engine::record::leave_state();
+    crate::python::journal::leave_state();
 }
 
 /// The number of changes to program state that a recording may have seen: tensors rebound to other
