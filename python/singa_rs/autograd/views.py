@@ -34,7 +34,11 @@ class View(KeepsShape):
 def is_followed(x: Tensor) -> bool:
     """Whether a write into a tensor may be noted on the tape: operations made it, or it was created
     in this step and is no parameter."""
-    return x._creator is not None or (x.is_new and not x._stores_grad)
+    return x._creator is not None or (not x._stores_grad and x.is_new)
+
+
+#: From so many noted views on, those that are gone are dropped whenever their number has doubled.
+_FEW = 32
 
 
 def note_view(x: Tensor, y: Tensor, node: Rule) -> None:
@@ -43,6 +47,9 @@ def note_view(x: Tensor, y: Tensor, node: Rule) -> None:
     if not x._views:
         x._views = []
     x._views.append(weakref.ref(y))
+    count = len(x._views)
+    if count > _FEW and not count & (count - 1):
+        live_views(x)
 
 
 def live_views(x: Tensor) -> list[Tensor]:
