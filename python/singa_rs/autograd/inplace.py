@@ -121,7 +121,7 @@ def _join(a: Tensor) -> None:
     """Puts the tensor that `a` shows on the tape, unless it is there, as one without a gradient."""
     while a._base is not None:
         a = a._base[0]
-    if a._creator is None and is_followed(a):
+    if a._creator is None and a.dtype.is_float and is_followed(a):
         remake(a, _Constant())
         a.requires_grad = True
         _renew_views(a)
