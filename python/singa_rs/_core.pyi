@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "begin_gradient",
     "begin_layer",
+    "begin_step",
     "begin_update",
     "bfloat16",
     "bool_",
