@@ -105,7 +105,8 @@ LEFT_OUT: dict[str, str] = {
         f"Tensor.{name}": _ABOUT
         for name in (
             "device dtype is_allocated is_contiguous is_dummy is_empty is_new is_recorded "
-            "is_transpose shows_runs memsize nbytes ndim numel offset rank shape shares_block size strides "
+            "is_transpose shows_runs memsize nbytes ndim numel offset rank shape shares_block size "
+            "strides "
             "version block_id dim nelement element_size is_floating_point"
         ).split()
     },
