@@ -20,6 +20,8 @@ thread_local! {
     static OPEN: RefCell<Option<Py<PyJournal>>> = const { RefCell::new(None) };
     /// How many scopes this thread is in whose tensors are state.
     static STATES: Cell<u32> = const { Cell::new(0) };
+    /// The step that this thread is in, which no other thread is in; 0 before the first.
+    static STEP: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Flags tensors created as state in the recording of that number.
@@ -149,39 +151,39 @@ pub(super) fn birth() -> u64 {
     }
 }
 
-/// The number of steps that have begun.
-static STEP: AtomicU64 = AtomicU64::new(0);
-
 /// The step that a tensor created at this point belongs to: none, if it is state.
 pub(super) fn step() -> Option<u64> {
-    (STATES.get() == 0).then(|| STEP.load(Relaxed))
+    (STATES.get() == 0).then(|| STEP.get())
 }
 
-/// Enters a scope in which tensors are state, whether or not the thread records.
-pub(super) fn enter_state() {
+/// Tensors are state from here on, whether or not the thread records, until `leave_state`.
+#[pyfunction]
+fn enter_state() {
     STATES.set(STATES.get() + 1);
     record::enter_state();
 }
 
-/// Leaves the scope that [`enter_state`] entered.
-pub(super) fn leave_state() {
+/// Ends the scope opened by `enter_state`.
+#[pyfunction]
+fn leave_state() {
     STATES.set(STATES.get().saturating_sub(1));
     record::leave_state();
 }
 
 #[pymethods]
 impl Handle {
-    /// Whether it was created since the last step began.
+    /// Whether it was created since this thread's last step began.
     #[getter]
     fn is_new(&self) -> bool {
-        self.step == Some(STEP.load(Relaxed))
+        self.step == Some(STEP.get())
     }
 }
 
-/// Begins a step.
+/// Begins a step of this thread.
 #[pyfunction]
 fn begin_step() {
-    STEP.fetch_add(1, Relaxed);
+    static BEGUN: AtomicU64 = AtomicU64::new(0);
+    STEP.set(BEGUN.fetch_add(1, Relaxed) + 1);
 }
 
 /// Notes that an attribute of a tensor is about to be set or deleted.
@@ -228,5 +230,7 @@ fn journal_for(tensor: &Bound<'_, Handle>) -> Option<Py<PyJournal>> {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::python::add_class::<PyJournal>(module)?;
-    module.add_function(wrap_pyfunction!(begin_step, module)?)
+    module.add_function(wrap_pyfunction!(begin_step, module)?)?;
+    module.add_function(wrap_pyfunction!(enter_state, module)?)?;
+    module.add_function(wrap_pyfunction!(leave_state, module)?)
 }

@@ -1,10 +1,13 @@
 """Values with gradients that are written into tensors which were created in the same step, as by
 `out = zeros(...); out[t] = h`."""
 
+import threading
+
 import numpy as np
 import pytest
 from recorded import replays
 from singa_rs import autograd, layer, module, opt, tensor
+from singa_rs._core import begin_step
 from singa_rs.tensor import from_numpy
 
 
@@ -158,3 +161,16 @@ def test_state_that_the_first_step_makes_takes_values_alone():
     for _ in range(3):
         optimizer(autograd.reduce_mean(running(linear(x)) ** 2))
     assert running.mean._creator is None
+
+
+def test_steps_of_other_threads_do_not_end_this_one():
+    h = from_numpy(np.array([1.0, 2.0], np.float32))
+    h.requires_grad = h.stores_grad = True
+    autograd.training = True
+    out = tensor.zeros((2,))
+    other = threading.Thread(target=begin_step)
+    other.start()
+    other.join()
+    out[:] = h * 3
+    autograd.reduce_sum(out).backward()
+    assert h.grad.tolist() == [3, 3]

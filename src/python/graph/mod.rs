@@ -26,18 +26,6 @@ fn is_running() -> bool {
     crate::engine::runs_graph()
 }
 
-/// Tensors created in a recording are state from here on, until `leave_state`.
-#[pyfunction]
-fn enter_state() {
-    crate::python::journal::enter_state();
-}
-
-/// Ends the scope opened by `enter_state`.
-#[pyfunction]
-fn leave_state() {
-    crate::python::journal::leave_state();
-}
-
 /// The number of changes to program state that a recording may have seen: tensors rebound to other
 /// memory, and calls of `note_change`.
 #[pyfunction]
@@ -66,8 +54,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::python::add_class::<shortcut::PyShortcut>(module)?;
     module.add_function(wrap_pyfunction!(is_recording, module)?)?;
     module.add_function(wrap_pyfunction!(is_running, module)?)?;
-    module.add_function(wrap_pyfunction!(enter_state, module)?)?;
-    module.add_function(wrap_pyfunction!(leave_state, module)?)?;
     module.add_function(wrap_pyfunction!(changes, module)?)?;
     module.add_function(wrap_pyfunction!(note_change, module)?)?;
     module.add_function(wrap_pyfunction!(check_finite, module)?)?;
