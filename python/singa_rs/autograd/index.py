@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -62,12 +62,18 @@ def positions(indices: Sequence[Any], extents: Sequence[int], device: Any) -> Te
         steps = (math.prod(extents[i + 1 :]) for i in range(len(extents)))
         made = sum(one * step for one, step in zip(indices, steps, strict=True))
         return as_indices(made, "index", device)
-    places = None
+    return joined("index", (as_indices(one, "index", device) for one in indices), extents)
+
+
+def joined(of: str, indices: Iterable[Tensor], extents: Sequence[int]) -> Tensor:
+    """Indices of several axes, which broadcast, as indices into the axes merged, for an operation;
+    each is checked when it is used."""
+    made = None
     for one, extent in zip(indices, extents, strict=True):
-        own = checked("index", as_indices(one, "index", device), extent)
-        places = own if places is None else ops.add(ops.scalar_op("mul", extent)(places), own)
-    places.requires_grad = False
-    return places
+        own = checked(of, one, extent)
+        made = own if made is None else ops.add(ops.scalar_op("mul", extent)(made), own)
+    made.requires_grad = False
+    return made
 
 
 def checked(of: str, indices: Tensor, size: int) -> Tensor:
@@ -80,7 +86,6 @@ def _note(node: Index, x: Tensor, y: Tensor) -> None:
     """`record` of a view of one tensor, quicker."""
     if is_followed(x):
         note_view(x, y, node)
-        node.shape = x.shape
     if not x.requires_grad:
         y.requires_grad = False
         return

@@ -12,7 +12,7 @@ from ..tensor.numbers import number, whole
 from . import ops
 from .along import flat_places
 from .casting import convert
-from .index import as_indices, checked, gather, where
+from .index import as_indices, checked, gather, joined, where
 from .reduce import as_axes
 from .segments import check_reduction, combined, counts
 from .shape import plain_reshape, transpose
@@ -24,13 +24,13 @@ Extents = tuple[int, ...]
 def _places(of: str, indices: Tensor, sizes: Sequence[int], first: Tensor | None = None) -> Tensor:
     """Tuples of indices, the last axis, as indices into the flattened axes of `sizes`, behind
     `first`."""
-    front, made = indices.shape[:-1], first
-    for i, size in enumerate(sizes):
-        ranges = [*((0, n, 1) for n in front), (i, 1, 1)]
-        one = checked(of, ops.reshape(indices.view_slice(ranges), front), size)
-        one = ops.scalar_op("mul", math.prod(sizes[i + 1 :]))(one)
-        made = one if made is None else ops.add(made, one)
-    made.requires_grad = False
+    front = indices.shape[:-1]
+    whole_ = [(0, n, 1) for n in front]
+    parts = (indices.view_slice((*whole_, (i, 1, 1))) for i in range(len(sizes)))
+    made = joined(of, (ops.reshape(part, front) for part in parts), sizes)
+    if first is not None:
+        made = ops.add(first, made)
+        made.requires_grad = False
     return made
 
 

@@ -71,6 +71,12 @@ class Effects(NamedTuple):
     #: 2, the step may depend on whether they are odd.
     periods: dict[str, int]
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a step leaves all attributes as another may find them."""
+        steps = (self.counters[path][1] % by for path, by in self.periods.items())
+        return not (self.fixed or any(steps)) and all(kept.repeats for kept in self.kept.values())
+
     def are_counted(self, found: dict[str, Change]) -> bool:
         """Whether a step with these changes raised all counters by the recorded amounts."""
         raised = (

@@ -64,9 +64,7 @@ class Entry:
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
         #: Whether a replay leaves all attributes as another replay may find them.
-        self.repeats = not effects.fixed and all(kept.repeats for kept in effects.kept.values())
-        for path, period in effects.periods.items():
-            self.repeats &= effects.counters[path][1] % period == 0
+        self.repeats = effects.repeats
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -140,7 +138,7 @@ class Entry:
                 return f"attribute {path}, which each step increments, was replaced"
         for path, period in effects.periods.items():
             if (items[path].value[1] - self._counts[path]) % period:
-                return f"attribute {path} is not a multiple of {period} from what was recorded"
+                return f"attribute {path} is no multiple of {period} away from its recorded value"
         if not self._are_free and (reset := self._reset(items)) is not None:
             return reset
         for path, kept in effects.kept.items():

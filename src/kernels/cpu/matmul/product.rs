@@ -80,8 +80,8 @@ fn whole(io: [&Meta; 3], team: Option<Width>) -> Result<Arc<dyn Kernel>> {
     }
 }
 
-/// Whether a product is one that our own loops are at least as fast for as a library: small enough for
-/// the portable tiles, or of a row or a column.
+/// Whether our own loops are at least as fast as a library's: for products that are small enough for
+/// the portable tiles, and for those of a row or a column.
 pub fn is_own(io: [&Meta; 3]) -> bool {
     let [a, _, y] = io;
     let is_tiny = y.numel() * a.shape[a.shape.rank() - 1] <= TINY;
