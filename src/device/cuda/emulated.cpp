@@ -11,14 +11,14 @@
 struct Place { unsigned x, y, z; };
 __thread Place threadIdx, blockIdx, blockDim, gridDim;
 
-// One block: a stack for each thread, and whose turn it is. Stacks are entered by contexts, and
-// switched by jumps, which make no system call.
+// One block: a stack for each thread, and whose turn it is. Stacks are entered by contexts, once for
+// all blocks, and switched by jumps, which make no system call.
 struct Block {
     struct Thread {
         ucontext_t context;
         jmp_buf turn;
         std::unique_ptr<char[]> stack{new char[STACK]};
-        bool is_entered, is_done;
+        bool is_entered = false, is_done;
     };
     static constexpr size_t STACK = 64 << 10;
     std::vector<Thread> threads;
@@ -30,42 +30,44 @@ struct Block {
 };
 static thread_local Block block;
 
-void barrier() {
-    if (!_setjmp(block.threads[block.current].turn)) _longjmp(block.turns, 1);
-    threadIdx.x = block.current;
+// Returns when the current thread has its turn again.
+static void end_turn(Block &here) {
+    if (!_setjmp(here.threads[here.current].turn)) _longjmp(here.turns, 1);
+    threadIdx.x = here.current;
 }
 
+void barrier() { end_turn(block); }
+
+// What a thread does: its part of one block after the other.
 static void enter() {
-    block.body(block.of);
-    block.threads[block.current].is_done = true;
-    _longjmp(block.turns, 1);
+    for (Block &here = block;; end_turn(here)) {
+        here.body(here.of);
+        here.threads[here.current].is_done = true;
+    }
 }
 
 // Lets one thread run to its next barrier.
-static void step(unsigned i) {
-    Block::Thread &thread = block.threads[i];
-    block.current = threadIdx.x = i;
-    if (_setjmp(block.turns)) return;
+static void step(Block &here, unsigned i) {
+    Block::Thread &thread = here.threads[i];
+    here.current = threadIdx.x = i;
+    if (_setjmp(here.turns)) return;
     if (thread.is_entered) _longjmp(thread.turn, 1);
     thread.is_entered = true;
-    swapcontext(&block.start, &thread.context);
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = thread.stack.get();
+    thread.context.uc_stack.ss_size = Block::STACK;
+    makecontext(&thread.context, enter, 0);
+    swapcontext(&here.start, &thread.context);
 }
 
-static void run_block(unsigned count) {
-    if (block.threads.size() < count) block.threads.resize(count);
-    for (unsigned i = 0; i < count; i++) {
-        Block::Thread &thread = block.threads[i];
-        getcontext(&thread.context);
-        thread.context.uc_stack.ss_sp = thread.stack.get();
-        thread.context.uc_stack.ss_size = Block::STACK;
-        thread.is_entered = thread.is_done = false;
-        makecontext(&thread.context, enter, 0);
-    }
+static void run_block(Block &here, unsigned count) {
+    if (here.threads.size() < count) here.threads.resize(count);
+    for (unsigned i = 0; i < count; i++) here.threads[i].is_done = false;
     for (unsigned left = count; left > 0;) {
         for (unsigned i = 0; i < count; i++) {
-            if (block.threads[i].is_done) continue;
-            step(i);
-            left -= block.threads[i].is_done;
+            if (here.threads[i].is_done) continue;
+            step(here, i);
+            left -= here.threads[i].is_done;
         }
     }
 }
@@ -80,7 +82,7 @@ void run_grid(
         if (has_barriers) {
             block.body = body;
             block.of = of;
-            run_block(threads);
+            run_block(block, threads);
         } else {
             for (unsigned t = 0; t < threads; t++) {
                 threadIdx = {t, 0, 0};

@@ -76,9 +76,8 @@ impl<'a> Setup<'a> {
         let Extra { mask, lengths, start, state } = &self.extra;
         let given = [mask, lengths, start, state].into_iter().flatten().map(|(_, meta)| meta.dtype);
         let dtypes: Vec<DType> = inputs.iter().copied().chain(given).collect();
-        let mut source =
-            Source::new(self.name, &dtypes, outputs).with(RANDOM).with(TEMPLATES).waiting();
-        source.threads = (part.keys as u32).next_multiple_of(32).clamp(32, THREADS / 2);
+        let source = Source::new(self.name, &dtypes, outputs).with(RANDOM).with(TEMPLATES);
+        let mut source = source.sharing(part.keys.min(THREADS as usize / 2));
         let mut next = inputs.len();
         let mut name = |is_given: bool| {
             next += usize::from(is_given);

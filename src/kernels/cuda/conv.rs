@@ -67,14 +67,13 @@ pub fn grad_input(op: &ConvGradInput, io: &[&Meta]) -> Program {
 /// The program of (dy, x) -> dw.
 pub fn grad_weight(op: &ConvGradWeight, io: &[&Meta]) -> Program {
     let [dy, x, dw] = [io[0], io[1], io[2]];
-    let mut source = begun(op.name(), dy.dtype, 2).waiting();
+    let mut source = begun(op.name(), dy.dtype, 2);
     let all = [dy, x, dw].map(|meta| images(&mut source, meta)).join(", ");
     let slides = slides(&mut source, &op.geometry, &op.kernel);
     let wide = computed(dy.dtype);
     source.line(format!("conv_grad_weight<{wide}>(g.in0, g.in1, g.out0, {all}, {slides});"));
     let sites = dy.shape[0] * spatial(&dy.shape).iter().product::<usize>();
-    source.threads = (sites as u32).next_multiple_of(32).clamp(32, THREADS);
-    let program = Program::one(source.blocks(dw.numel()), 2, 1);
+    let program = Program::one(source.sharing(sites).blocks(dw.numel()), 2, 1);
     let places = vec![Place::Input(1), Place::Output(0, 0), Place::Input(0)];
     let (pass, geometry) = (Pass::GradWeight, &op.geometry);
     Convolving { pass, geometry, metas: [x, dw, dy] }.by_library(program, places)

@@ -59,13 +59,12 @@ impl Chunks {
 
     /// A block for each chunk.
     fn each(&self, source: Source) -> Source {
-        source.waiting().blocks(self.channels * self.number)
+        source.sharing(self.length).blocks(self.channels * self.number)
     }
 
     /// A block for each channel, with a thread for each of its chunks.
-    fn joined(&self, mut source: Source) -> Source {
-        source.threads = (self.number as u32).next_multiple_of(32).min(THREADS);
-        source.waiting().blocks(self.channels)
+    fn joined(&self, source: Source) -> Source {
+        source.sharing(self.number).blocks(self.channels)
     }
 
     /// Room for `doubles` of each chunk.

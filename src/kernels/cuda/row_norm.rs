@@ -15,9 +15,8 @@ const CHUNK: usize = 256;
 
 /// A kernel for the rows of a matrix `x`.
 fn begun(name: &'static str, x: &Meta, inputs: &[DType], outputs: &[DType]) -> Source {
-    let mut source = Source::new(name, inputs, outputs).with(TEMPLATES).waiting();
-    source.threads = (x.shape[1] as u32).next_multiple_of(32).clamp(32, THREADS);
-    source.blocks(x.shape[0])
+    let source = Source::new(name, inputs, outputs).with(TEMPLATES);
+    source.sharing(x.shape[1]).blocks(x.shape[0])
 }
 
 fn matrix(source: &mut Source, meta: &Meta) -> String {

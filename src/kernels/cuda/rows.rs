@@ -2,7 +2,7 @@
 
 use super::check::{Check, Entries};
 use super::program::{Place, Program};
-use super::source::{Source, THREADS};
+use super::source::Source;
 use super::types::{computed, stored};
 use super::walk::Walk;
 use crate::dtype::DType;
@@ -29,11 +29,9 @@ fn by_rows(name: &'static str, template: &str, axis: usize, io: &[&Meta]) -> Pro
     Program::one(source, inputs, 1)
 }
 
-/// No more threads than a row has elements, in whole warps.
+/// A kernel whose blocks share rows of such a length.
 fn begun(name: &'static str, inputs: &[DType], outputs: &[DType], length: usize) -> Source {
-    let mut source = Source::new(name, inputs, outputs).with(MATRIX).with(TEMPLATES).waiting();
-    source.threads = (length as u32).next_multiple_of(32).clamp(32, THREADS);
-    source
+    Source::new(name, inputs, outputs).with(MATRIX).with(TEMPLATES).sharing(length)
 }
 
 /// The program of a softmax or its logarithm.

@@ -74,6 +74,13 @@ impl Source {
         self
     }
 
+    /// Lets the threads of a block share so many elements, and wait for each other. There are no more
+    /// threads than elements, in whole warps.
+    pub fn sharing(mut self, elements: usize) -> Source {
+        self.threads = elements.next_multiple_of(32).clamp(32, THREADS as usize) as u32;
+        self.waiting()
+    }
+
     /// As many blocks as there are tasks, which a block takes one by one where they are too many.
     pub fn blocks(mut self, tasks: usize) -> Source {
         self.blocks = tasks.clamp(1, BLOCKS) as u32;
