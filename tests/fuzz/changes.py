@@ -64,8 +64,7 @@ def flag(s: Session) -> None:
 
 def count(s: Session) -> None:
     """The counter changes."""
-    if not s.is_by_step:
-        s.add("attribute", f"m.n = {s.rng.randint(0, 9)}")
+    s.add("attribute", f"m.n = {s.rng.randint(0, 9)}")
 
 
 def inputs(s: Session) -> None:
@@ -291,7 +290,7 @@ def parameter_given(s: Session) -> None:
     """A parameter, or a view of one, is an argument."""
     shape = s.d.value("x").shape
     fits = [n for n in s.d.pool if n.startswith("self.p") and s.d.value(n).shape == shape]
-    if fits and not s.is_by_step:
+    if fits:
         name = "m" + s.rng.choice(fits)[4:]
         given = ", ".join([name, *(f"{n}0" for n in s.names[1:]), "y0"])
         s.add("parameter given", *[f"see(m({given}))"] * s.rng.randint(1, 3))

@@ -26,6 +26,10 @@ def code_of(line: str) -> Any:
     return compile(line, "drawn", "exec")
 
 
+#: On what statements depend that are not run in each step.
+CONDITIONS = ("self.n % 2", "self.n % 3 == 1", "self.n > 4", "self.flag", "autograd.training")
+
+
 class _Self(module.Module):
     """A stand-in for the model while its statements are tried."""
 
@@ -151,7 +155,7 @@ class Draw:
             return line
         self.program.is_plain = False
         self.program.tags["control flow by step"] += 1
-        condition = self.rng.choice(("self.n % 2", "self.n % 2", "self.flag", "autograd.training"))
+        condition = self.rng.choice(CONDITIONS)
         return f"{made} = {text} if {condition} else {self.rng.choice(fits)}"
 
     def _is_like(self, name: str, value: Tensor) -> bool:

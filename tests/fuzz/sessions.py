@@ -19,14 +19,11 @@ class Session:
         self.names = d.program.inputs.split(", ")
         self.models = ["m"]
         self.is_frozen = False
-        #: Control flow by step number is only noticed if consecutive calls have the same form.
-        lines = d.program.forward + d.program.update
-        self.is_by_step = any("self.n %" in line for line in lines)
 
     def arguments(self, i: int, evaluates: bool = False) -> str:
         """The texts of a call's arguments."""
         d, made = self.d, [f"{name}{i}" for name in self.names]
-        what = self.rng.random() + self.is_by_step
+        what = self.rng.random()
         if what < 0.05:
             made[0] = f"from_numpy({made[0]}.to_numpy())"
         elif what < 0.08:
@@ -42,12 +39,12 @@ class Session:
         elif what < 0.16:
             made[0] = f"autograd.tanh({made[0]})"  # recorded on the tape in training mode
             d.program.tags["arguments with a history"] += 1
-        if len(made) > 1 and self.rng.random() < 0.2 and not self.is_by_step:
+        if len(made) > 1 and self.rng.random() < 0.2:
             made[1] = f"x{i}"
             d.program.tags["arguments that alias"] += 1
         if evaluates:
             return ", ".join(made)
-        by_name = not self.is_by_step and self.rng.random() < 0.08
+        by_name = self.rng.random() < 0.08
         d.program.tags["arguments by name"] += by_name
         return ", ".join([*made, f"y=y{i}" if by_name else f"y{i}"])
 
@@ -59,8 +56,6 @@ class Session:
     def step(self, i: int | None = None) -> None:
         """A step of training."""
         place = self.rng.randrange(self.batches) if i is None else i
-        if self.is_by_step:
-            place = 0
         keep = "" if self.rng.random() < 0.7 else ", keep=False"
         model = self.rng.choice(self.models)
         call = self.rng.choice([model] * 5 + [f"{model}.train_one_batch"])

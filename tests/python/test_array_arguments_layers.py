@@ -197,7 +197,7 @@ def test_arrays_made_in_a_step(place, changes):
     x = tensor.from_numpy(square)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for _ in range(8):
+        for _ in range(18):
             assert bits(ours(x)) == bits(theirs(x))
     messages = [str(one.message) for one in caught]
     assert any("runs eagerly from now on" in text for text in messages) == changes, messages

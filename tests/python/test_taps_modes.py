@@ -56,7 +56,7 @@ def test_a_function_that_stays_eager():
     models, tap = tapped(Moody)
     taps = tap("fc1", grad=True)
     with pytest.warns(RuntimeWarning, match="runs eagerly"):
-        for _ in range(8):
+        for _ in range(18):
             step(*models, *B)
             equal(taps)
 

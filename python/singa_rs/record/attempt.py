@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -22,6 +22,7 @@ from .memory import matches, pattern, text
 from .options import Options
 from .snapshot import Snapshot
 from .state import LATE_STATE
+from .symbols import Symbols, holds_number
 from .tracers import Tracers, is_itself
 from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
@@ -139,8 +140,14 @@ class Attempt:
     """A recording of a call, with the attributes before and after."""
 
     def __init__(
-        self, call: Call, before: Snapshot, undo: Undo, previous: Attempt | None = None
+        self,
+        call: Call,
+        before: Snapshot,
+        undo: Undo,
+        previous: Attempt | None = None,
+        moving: Collection[str] = (),
     ) -> None:
+        """`moving`: paths of numbers that change from call to call, which are symbolic."""
         #: When it began, by `perf_counter`.
         self.started = perf_counter()
         self.call, self.before = call, before
@@ -148,7 +155,9 @@ class Attempt:
         self.held = _held(call.tensors, before)
         tracers = Tracers((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
-        run = self.tapping.around(partial(call.run, tracers.given))
+        self.symbols = Symbols(before.items, moving, call.root)
+        run = self.symbols.around(partial(call.run, tracers.given), replace)
+        run = self.tapping.around(run)
         with tracers, _watching(before, previous) as watching:
             self.traced: Traced = trace(call.device, tracers.tensors, run, undo, before.tensors)
         #: The attributes that the step sets on its arguments, by index of the argument.
@@ -161,8 +170,8 @@ class Attempt:
         self._obstacle = late or tracers.difference() or self.traced.results.obstacle
         #: The graph to run; None until `plan` or `take_graph_of`.
         self.verified: VerifiedGraph | None = None
-        #: The periods of counters, as equal recordings before and this one found them.
-        self.periods: Mapping[str, int] = {}
+        #: For which numbers it holds.
+        self.guards = self.symbols.guards
         #: The warning about the graph that was shown before.
         self._known_fault: str | None = None
 
@@ -201,7 +210,8 @@ class Attempt:
         """None if the attributes before the next call are as this one left them, apart from those
         that it changed itself; else one that was changed since, as text."""
         captured = frozenset(self.graph.captured())
-        loose = before.loose | self.after.loose  # their influence shows in the recordings
+        # Their influence shows in the recordings, or guards decide on them.
+        loose = before.loose | self.after.loose | self.guards.places.keys()
         for path, item in before.items.items():
             known = self.after.items.get(path)
             if path in loose:
@@ -215,14 +225,15 @@ class Attempt:
         return f"attribute {min(gone)} is gone" if gone else None
 
     def undecided(self, later: Attempt) -> frozenset[str]:
-        """Loose items that differ before two recordings that are equal nevertheless."""
+        """Loose items that differ before two recordings that are equal nevertheless; numbers have
+        guards instead."""
         ours, theirs = self.before.items, later.before.items
         differ = (
             path
             for path in self.before.loose | later.before.loose
             if path not in ours or path not in theirs or ours[path].value != theirs[path].value
         )
-        return frozenset(differ)
+        return frozenset(p for p in differ if p not in theirs or not holds_number(theirs[p]))
 
     def let_go(self) -> None:
         """Forgets all that a comparison with a later recording does not need, so that it keeps no
@@ -261,8 +272,7 @@ class Attempt:
             difference = later.unseen.difference()
         if difference is not None:
             return difference
-        found = effects(self.changes, later.changes, later.after)
-        found = found.within(self.periods) if isinstance(found, Effects) else found
+        found = effects(self.changes, later.changes, later.after, later.symbols.results)
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():
             is_answered = path in self.traced.results.paths

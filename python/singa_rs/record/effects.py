@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,9 +12,11 @@ from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
+from .free_variables import is_program
 from .memory import Memory, memory, text
 from .places import Place
 from .snapshot import Item, Snapshot
+from .symbols import Expression, is_number, place_of
 from .taps import Tapping
 
 if TYPE_CHECKING:
@@ -62,43 +64,27 @@ class Kept(NamedTuple):
 class Effects(NamedTuple):
     """What every step does to attributes."""
 
-    #: Numbers, and by how much each step raises them.
-    counters: dict[str, tuple[Place, int]]
+    #: Numbers, and what each step sets them to: an expression, or a number.
+    numbers: dict[str, tuple[Place, Any]]
     kept: dict[str, Kept]
-    #: The counters that both recordings found at the same value, on which the step may depend.
-    fixed: set[str]
-    #: What divides all distances between the values of the others that equal recordings found: with
-    #: 2, the step may depend on whether they are odd.
-    periods: dict[str, int]
 
     @property
     def repeats(self) -> bool:
-        """Whether a step leaves all attributes as another may find them."""
-        steps = (self.counters[path][1] % by for path, by in self.periods.items())
-        return not (self.fixed or any(steps)) and all(kept.repeats for kept in self.kept.values())
-
-    def are_counted(self, found: dict[str, Change]) -> bool:
-        """Whether a step with these changes raised all counters by the recorded amounts."""
-        raised = (
-            (_raised(*found.get(path, (None, None))), by) for path, (_, by) in self.counters.items()
-        )
-        return all(got == by for got, by in raised)
-
-    def within(self, periods: Mapping[str, int]) -> Effects:
-        """The same with periods that divide these, of recordings that were equal before, too."""
-        found = {path: gcd(by, periods.get(path, 0)) for path, by in self.periods.items()}
-        return self._replace(periods=found)
+        """Whether a step leaves the tensors that it sets as another may find them."""
+        return all(kept.repeats for kept in self.kept.values())
 
     def shown(self) -> list[str]:
         """The effects as text."""
-        lines = [self._raises(path) for path in self.counters]
+        lines = [_sets(path, made) for path, (_, made) in self.numbers.items()]
         return lines + [
             f"sets attribute {path} to a tensor of the latest run" for path in self.kept
         ]
 
-    def _raises(self, path: str) -> str:
-        where = " from its recorded value" if path in self.fixed else ""
-        return f"increments attribute {path}{where} by {self.counters[path][1]}"
+
+def _sets(path: str, made: Any) -> str:
+    if type(made) is Expression and made.operation is add and made.operands[0] == path:
+        return f"increments attribute {path} by {made.operands[1]}"
+    return f"sets attribute {path} to {made}"
 
 
 def kind(item: Item | None) -> str:
@@ -108,37 +94,45 @@ def kind(item: Item | None) -> str:
     return str(item.value.meta) if type(item.value) is Memory else text(item.value)
 
 
-def effects(first: dict[str, Change], second: dict[str, Change], after: Snapshot) -> Effects | str:
+def effects(
+    first: dict[str, Change],
+    second: dict[str, Change],
+    after: Snapshot,
+    numbers: Mapping[str, tuple[Place, Any]],
+) -> Effects | str:
     """What two recordings changed alike; or, as text, an attribute that they did not.
 
     Args:
         first, second: the changes of each.
         after: the attributes after the second.
+        numbers: the symbolic numbers that the second has set, and to what.
     """
-    found = Effects({}, {}, set(), {})
+    found = Effects({p: made for p, made in numbers.items() if p not in after.outside}, {})
     for path, (old, new) in second.items():
         before = first.get(path, (None, None))
-        by = _raised(old, new)
-        if by is not None and by == _raised(*before):
-            found.counters[path] = (Place(new.owner, new.key), by)
-            if distance := old.value[1] - before[0].value[1]:
-                found.periods[path] = abs(distance)
-            else:
-                found.fixed.add(path)
-        elif _is_made(new) and _is_made(before[1]):
+        if path in numbers:
+            continue
+        if _is_made(new) and _is_made(before[1]):
             kinds = frozenset({kind(old), kind(before[0])})
-            found.kept[path] = Kept(Place(new.owner, new.key), after.tensors[path], kinds)
+            found.kept[path] = Kept(place_of(new), after.tensors[path], kinds)
         else:
             return f"attribute {path}, which the step changed from {_say(old)} to {_say(new)}"
     return found
 
 
-def _raised(old: Item | None, new: Item | None) -> int | None:
-    if old is None or new is None or isinstance(new.owner, tuple) or new.key is None:
-        return None
-    if any(type(v) is not tuple or v[0] is not int for v in (old.value, new.value)):
-        return None
-    return new.value[1] - old.value[1]
+def moving(changed: Mapping[str, Change], before: Snapshot, now: Snapshot) -> set[str]:
+    """The numbers that the program changes from call to call: those that a step has changed, and
+    those that two calls found different, except in objects of this package."""
+    old, new = before.items, now.items
+    differ = {
+        path: (old.get(path), item) for path, item in new.items() if _differs(path, old, item)
+    }
+    return {path for path, change in {**differ, **changed}.items() if all(map(is_number, change))}
+
+
+def _differs(path: str, old: Mapping[str, Item], item: Item) -> bool:
+    is_ours = hasattr(type(item.owner), "_watched") and not is_program(type(item.owner).__module__)
+    return path in old and old[path].value != item.value and not is_ours
 
 
 def _is_made(item: Item | None) -> bool:

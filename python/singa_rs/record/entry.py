@@ -14,7 +14,8 @@ from ..tensor import Tensor
 from .attempt import Attempt, staged
 from .effects import Effects
 from .memory import matches, pattern, text
-from .snapshot import Item, Snapshot, is_container
+from .snapshot import Snapshot, is_container
+from .symbols import value_of
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
 
@@ -42,7 +43,8 @@ class Entry:
         self.signature, self.requires_grad = call.signature, call.requires_grad
         self.device, self.results = call.device, attempt.traced.results
         self.tapping, self.marks = attempt.tapping, attempt.marks
-        left_out = effects.counters.keys() - effects.fixed | effects.kept.keys()
+        self.guards = attempt.guards
+        left_out = self.guards.places.keys() | effects.kept.keys()
         #: Items that the step was found not to depend on.
         self.undecided = undecided - left_out
         items = attempt.before.items.items()
@@ -51,20 +53,19 @@ class Entry:
         left_out |= undecided
         #: Of these, containers, which may hold more items.
         self._open = [p for p in undecided if is_container(attempt.before.items.get(p))]
-        #: The counters as recorded: in a call that matches, all have been raised as often since.
-        self._counts = {p: attempt.before.items[p].value[1] for p in effects.counters}
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
         #: Whether the arguments are just tensors in order, all that `accept` can check.
         is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, call.tensors))
         self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
-        self._same, self._are_free = call.same, False
+        self._same = call.same
         self._names = [given_name(x) for x in call.tensors]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
-        self._has_effects = bool(effects.counters or effects.kept)
-        #: Whether a replay leaves all attributes as another replay may find them.
-        self.repeats = effects.repeats
+        self._has_effects = bool(effects.numbers or effects.kept)
+        self._may_decide = bool(effects.numbers and self.guards.outcomes)
+        #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
+        self.repeats = effects.repeats and effects.numbers.keys() <= self.guards.places.keys()
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -121,6 +122,11 @@ class Entry:
             return None
         return tensors if self.misfit(tensors, attributes.tensors) is None else None
 
+    def decides_alike(self, root: Any) -> bool:
+        """Whether a step finds numbers that earlier ones have changed as the recording wants
+        them."""
+        return not self._may_decide or self.guards.mismatch(root) is None
+
     def mismatch(self, now: Snapshot, root: Any) -> str | None:
         """How the attributes of a model differ from those recorded, as text; None if they match."""
         items, effects = now.items, self.effects
@@ -131,45 +137,24 @@ class Entry:
             if item is None or not matches(want, item.value):
                 value = "nothing" if item is None else text(item.value)
                 return f"attribute {path} changed from {text(want)} to {value}"
-        for path, (place, _) in effects.counters.items():
+        for path, (place, _) in self.guards.places.items():
             item = items.get(path)
-            is_there = item is not None and place.is_at(item.owner, item.key, root)
-            if not is_there or item.value[0] is not int:
-                return f"attribute {path}, which each step increments, was replaced"
-        for path, period in effects.periods.items():
-            if (items[path].value[1] - self._counts[path]) % period:
-                return f"attribute {path} is no multiple of {period} away from its recorded value"
-        if not self._are_free and (reset := self._reset(items)) is not None:
-            return reset
+            if item is None or not place.is_at(item.owner, item.key, root):
+                return f"attribute {path}, which changes from step to step, was replaced"
+        if (otherwise := self.guards.mismatch(root)) is not None:
+            return otherwise
         for path, kept in effects.kept.items():
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
-        more = items.keys() - self.wanted.keys() - effects.counters.keys() - effects.kept.keys()
+        known = self.wanted.keys() | self.guards.places.keys() | effects.kept.keys()
+        more = items.keys() - known
         more = {path for path in more if not self._is_undecided(path)} if more else more
         return f"attribute {min(more)} is new" if more else None
 
     def _is_undecided(self, path: str) -> bool:
         below = (path.startswith(f"{known}.") for known in self._open)
         return path in self.undecided or any(below)
-
-    def learn(self, later: Attempt) -> None:
-        """Learns from another recording with the same key that the counters need not have been
-        raised equally often: they had not been, and the step raised them by the same amounts."""
-        items = later.before.items
-        if self.effects.counters.keys() <= items.keys() and self._reset(items) is not None:
-            self._are_free |= self.effects.are_counted(later.changes)
-
-    def _reset(self, items: Mapping[str, Item]) -> str | None:
-        """Reports a counter that was not raised as often as the others since the recording."""
-        first: tuple[int, int] | None = None
-        counters, fixed = self.effects.counters, self.effects.fixed
-        for path, by in ((p, by) for p, (_, by) in counters.items() if p not in fixed):
-            raised = items[path].value[1] - self._counts[path]
-            if first is not None and raised * first[1] != first[0] * by:
-                return f"attribute {path}, which each step increments, was set"
-            first = first or (raised, by)
-        return None
 
     def misfit(self, tensors: Sequence[Tensor], attributes: Mapping[str, Tensor]) -> str | None:
         """How the arguments' memory differs from that recorded, as text; None if it matches."""
@@ -195,8 +180,9 @@ class Entry:
         return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
 
     def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
-        for place, by in self.effects.counters.values():
-            value = place.read(root) + by
+        before = self.guards.numbers(root) if self.effects.numbers else {}
+        for place, made in self.effects.numbers.values():
+            value = value_of(made, before)
             place.write(root, value)
             if place.is_item or place.owner(root) is not root:
                 snapshot.follow(place.owner(root), place.key, value)

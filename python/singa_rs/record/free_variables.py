@@ -246,6 +246,12 @@ def asks_identity(function: Any) -> bool:
     )
 
 
+def asks_class(function: FunctionType) -> bool:
+    """Whether a function may ask by `type` for the class of a number."""
+    names = names_of(function.__code__).of_globals
+    return "type" in names and not names.isdisjoint({"int", "float"})
+
+
 def _is_generated(function: FunctionType) -> bool:
     """Whether the standard library generated a function, as it does for data classes."""
     return _is_special(function.__name__) and function.__code__.co_filename == "<string>"

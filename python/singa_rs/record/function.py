@@ -13,6 +13,7 @@ from .._core import changes as count_changes
 from ..autograd.mode import mode
 from ..shown import listed
 from .attempt import Attempt, Call
+from .attempts import Attempts
 from .effects import Effects, Undo
 from .entry import Entry
 from .fast_path import FastPath
@@ -26,7 +27,8 @@ from .verifier import profile
 
 #: The number of unequal recordings in a row after which a function stays eager.
 MOST_UNEQUAL = 4
-#: The same for recordings in a row none of which could be replayed.
+#: The same for recordings in a row none of which could be replayed. Of those that hold for some
+#: numbers alone, no more than the graphs that are kept.
 MOST_FRUITLESS = 32
 #: How many graphs a function keeps, and how many bytes their results and constants may take.
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
@@ -76,7 +78,7 @@ class GraphFunction:
         #: Why the function runs eagerly for good, if it does.
         self.eager: str | None = None
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
-        self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
+        self._attempts = Attempts(MOST_GRAPHS)
         self._unequal = self._fruitless = 0
         #: What has been warned of.
         self._warned: set[str] = set()
@@ -111,6 +113,7 @@ class GraphFunction:
                 and entry.training is training
                 and bool(mode.paused) is entry.paused
                 and snapshot.watch.holds()
+                and entry.decides_alike(root)
                 and not self._is_due(entry)
             ):
                 tensors = entry.accept(args, snapshot)
@@ -134,6 +137,7 @@ class GraphFunction:
             lines.append(f"  graph {index}: {graph.nodes} operations, replayed {entry.runs} times")
             lines += [f"    key: {line}" for line in entry.shown]
             lines.append(f"    key: {len(entry.wanted)} guarded attributes")
+            lines += [f"    key: {line}" for line in entry.guards.shown()]
             lines += [f"    {line}" for line in entry.effects.shown()]
             lines += [f"    does not depend on {path}" for path in sorted(entry.undecided)]
             lines.append(f"    verified: {entry.verified.outcome}")
@@ -219,24 +223,25 @@ class GraphFunction:
     def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> _Made | None:
         """Records the call and runs its own recording, or the equal one before it; None if no
         graph can do what the call does, which then has had no effect."""
-        undo = Undo(call, before)
-        previous = self._attempts.get(call.key)
+        previous, otherwise = self._attempts.latest(call, before)
         self._is_recording = True
         try:
-            attempt = Attempt(call, before, undo, previous)
-            changed = previous and previous.is_followed_by(before)
-            verdict = previous.compare(attempt) if previous and not changed else None
-            if isinstance(verdict, Effects):
-                attempt.take_graph_of(previous)
-            else:
-                attempt.plan(self.options)
-            verdict = attempt.obstacle() or verdict
-        except BaseException:
-            undo()
-            raise
+            attempt, undo = self._attempts.record(call, before, previous)
+            try:
+                changed = previous and previous.is_followed_by(before)
+                verdict = previous.compare(attempt) if previous and not changed else None
+                if isinstance(verdict, Effects):
+                    attempt.take_graph_of(previous)
+                else:
+                    attempt.plan(self.options)
+                verdict = attempt.obstacle() or verdict
+            except BaseException:
+                undo()
+                raise
         finally:
             self._is_recording = False
-        return self._run_recorded(attempt, verdict, previous, due, changed or reason, undo)
+        reason = changed or otherwise or reason
+        return self._run_recorded(attempt, verdict, previous, due, reason, undo)
 
     def _run_recorded(
         self,
@@ -250,7 +255,8 @@ class GraphFunction:
         """Runs a recording, unless it cannot be used."""
         call, obstacle = attempt.call, attempt.obstacle()
         try:
-            self._count(verdict, obstacle, reason)
+            if due is None or isinstance(verdict, str):
+                self._count(attempt, verdict, reason)
             if isinstance(verdict, Effects):
                 self._warn_of("unseen", attempt.unseen.warning())
             elif due is not None and verdict is not None:
@@ -278,22 +284,23 @@ class GraphFunction:
             warn_user(f"{self.name}: {attempt.fault}")
         return _Made(result)
 
-    def _count(self, verdict: Effects | str | None, obstacle: str | None, reason: str) -> None:
+    def _count(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
         """Counts recordings that are of no use; after too many the function stays eager. If its
         warning is raised as an error, the call has had no effect."""
-        if isinstance(verdict, Effects):
-            self._unequal = self._fruitless = 0
-        elif verdict is not None:
+        if isinstance(verdict, str):
             self._unequal += 1
             if self._unequal >= MOST_UNEQUAL:
-                what = verdict if obstacle is not None else f"they differ: {verdict}"
+                what = verdict if attempt.obstacle() is not None else f"they differ: {verdict}"
                 count = f"{MOST_UNEQUAL} recordings in a row"
                 self._stay_eager(f"{count} could not be used; for the last one, {what}")
-        else:
-            self._fruitless += 1
-            if self._fruitless >= MOST_FRUITLESS:
-                count = f"{MOST_FRUITLESS} recordings in a row"
-                self._stay_eager(f"{count} were never replayed; reason of the last one: {reason}")
+            return
+        self._unequal = self._unequal if verdict is None else 0
+        is_new = verdict is not None and attempt.call.key not in self._entries
+        self._fruitless = 0 if is_new else self._fruitless + 1
+        most = MOST_GRAPHS if attempt.guards.outcomes else MOST_FRUITLESS
+        if self._fruitless >= most:
+            count = f"{most} recordings in a row"
+            self._stay_eager(f"{count} were never replayed; reason of the last one: {reason}")
 
     def _warn_of(self, kind: str, what: str | None) -> None:
         """Warns, once for a kind, of what replays do not do. If that is raised as an error, the
@@ -326,9 +333,7 @@ class GraphFunction:
             outcome = "kept, to be compared with the next one"
         self.history.note(attempt.call, reason, outcome)
         if self.eager is None:
-            for entry in self._entries.get(attempt.call.key, ()):
-                entry.learn(attempt)
-            self._attempts[attempt.call.key] = attempt
+            self._attempts.keep(attempt, previous)
             if isinstance(verdict, Effects):
                 self._keep(attempt, verdict, previous.undecided(attempt))
         self.forms[attempt.call.training] = form_of(attempt.call)
@@ -336,16 +341,14 @@ class GraphFunction:
         self._limit()
 
     def _keep(self, attempt: Attempt, effects: Effects, undecided: frozenset[str]) -> None:
-        key, attempt.periods = attempt.call.key, effects.periods
+        key = attempt.call.key
         self._entries.setdefault(key, []).append(Entry(attempt, effects, undecided))
         self._entries.move_to_end(key)
         if self.check_every == 0:
-            del self._attempts[key]
+            self._attempts.drop(attempt)
 
     def _limit(self) -> None:
-        """Drops the least recently used attempts and graphs."""
-        while len(self._attempts) > MOST_GRAPHS:
-            self._attempts.popitem(last=False)
+        """Drops the least recently used graphs."""
         while len(found := self.entries) > 1 and (
             len(found) > MOST_GRAPHS or sum(_held(entry.graph) for entry in found) > MOST_BYTES
         ):

@@ -12,14 +12,13 @@ from typing import Any
 NOTHING = object()
 
 _MUTABLE = (list, dict, deque)
+_INDEXED = (*_MUTABLE, tuple)
 
 
 def read(owner: Any, key: Any) -> Any:
     """The value at a place, or NOTHING."""
-    if isinstance(owner, dict):
-        return owner.get(key, NOTHING)
-    if isinstance(owner, (*_MUTABLE, tuple)):
-        return owner[key]
+    if isinstance(owner, _INDEXED):
+        return owner.get(key, NOTHING) if isinstance(owner, dict) else owner[key]
     if isinstance(owner, CellType) and not _is_full(owner):
         return NOTHING
     return getattr(owner, key, NOTHING)
@@ -93,7 +92,7 @@ class Place:
 
     def __init__(self, owner: Any, key: Any) -> None:
         self.key = key
-        self.is_item = isinstance(owner, (*_MUTABLE, tuple))
+        self.is_item = isinstance(owner, _INDEXED)
         self._get: Callable[[], Any] | None = None
         if owner is not None:
             try:

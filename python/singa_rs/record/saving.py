@@ -11,7 +11,8 @@ from .. import _core, files
 from .._core import GraphError
 from ..tensor import Tensor
 from .attempt import Attempt, Call, admitted
-from .effects import Undo
+from .attempts import Attempts
+from .effects import Effects
 from .options import Options
 from .plan import infer
 from .tracing import uncollected
@@ -42,9 +43,10 @@ def save_step(
     args, kwargs = replace(admitted(*given, root), _stand_in)
     infer(function, root, training, args, kwargs)  # parameters and moments exist from here on
     with ExitStack() as undone:
-        first = _recorded(undone, Call(function, root, training, args, kwargs))
+        attempts = Attempts(most=2)
+        first = _recorded(undone, Call(function, root, training, args, kwargs), attempts)
         first.plan(options)
-        again = _recorded(undone, Call(function, root, training, args, kwargs))
+        again = _recorded(undone, Call(function, root, training, args, kwargs), attempts)
         _check(first, again)
         _write(path, options, first)
 
@@ -68,13 +70,15 @@ def _stand_in(leaf: Any) -> Any:
     return made
 
 
-def _recorded(undone: ExitStack, call: Call) -> Attempt:
+def _recorded(undone: ExitStack, call: Call, attempts: Attempts) -> Attempt:
     """A recording whose changes to the model last until `undone` is closed."""
     before = call.look()
     call.identify(before.known, before.turns)
-    undo = Undo(call, before)
+    previous, _ = attempts.latest(call, before)
+    made, undo = attempts.record(call, before, previous)
     undone.callback(undo)
-    return Attempt(call, before, undo)
+    attempts.keep(made, previous)
+    return made
 
 
 def _check(first: Attempt, again: Attempt) -> None:
@@ -85,10 +89,10 @@ def _check(first: Attempt, again: Attempt) -> None:
     reason = first.obstacle()
     if reason is None:
         effects = first.compare(again)
-        if isinstance(effects, str):
+        if not isinstance(effects, Effects):
             reason = f"two calls differ: {effects}"
-        elif read := sorted(effects.fixed):
-            reason = f"it may depend on attribute {read[0]}, which it changes"
+        elif asked := again.guards.shown():
+            reason = f"it depends on {asked[0]}, of attributes which it changes"
     if reason is not None:
         raise GraphError(f"save_step: the step cannot be repeated without its program: {reason}")
 

@@ -336,7 +336,8 @@ def _is_steady(tensor: Tensor) -> bool:
 def is_container(item: Item | None) -> bool:
     """Whether there is a list, dictionary or the like, whose items have paths of their own."""
     value = None if item is None else item.value
-    return type(value) is tuple and isinstance(value[0], type) and issubclass(value[0], _CONTAINERS)
+    kind = value[0] if type(value) is tuple and value else None
+    return isinstance(kind, type) and issubclass(kind, _CONTAINERS)
 
 
 def is_plain(array: np.ndarray) -> bool:

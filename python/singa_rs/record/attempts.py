@@ -1,0 +1,90 @@
+"""The recordings of a function with which later ones are compared."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable
+
+from .attempt import Attempt, Call
+from .effects import Undo, moving
+from .free_variables import asks_class
+from .snapshot import Snapshot
+
+
+class Attempts:
+    """The latest recordings by the key of their calls; those of one key hold for different
+    numbers."""
+
+    def __init__(self, most: int) -> None:
+        self._known: OrderedDict[Hashable, list[Attempt]] = OrderedDict()
+        #: How many are kept.
+        self._most = most
+        #: The paths of numbers that change from call to call, which recordings make symbolic.
+        self._moving: set[str] = set()
+        #: Whether the program does with symbols what it does with numbers.
+        self._takes_symbols = True
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._known
+
+    def latest(self, call: Call, now: Snapshot) -> tuple[Attempt | None, str | None]:
+        """The latest recording that holds for the present numbers; if there are only others, why
+        the latest of these does not."""
+        known = self._known.get(call.key, ())
+        for attempt in known[-1:]:
+            self._moving |= moving(attempt.changes, attempt.before, now)
+        reasons = [attempt.guards.mismatch(call.root) for attempt in known]
+        holding = [attempt for attempt, reason in zip(known, reasons, strict=True) if not reason]
+        return (holding[-1], None) if holding else (None, reasons[-1] if reasons else None)
+
+    def record(
+        self, call: Call, before: Snapshot, previous: Attempt | None
+    ) -> tuple[Attempt, Undo]:
+        """Records a call, with symbols for the numbers that change if the program takes them; and
+        what undoes it."""
+        if self._moving and any(map(asks_class, before.functions)):
+            self._takes_symbols = False
+        if self._moving and self._takes_symbols:
+            try:
+                attempt, undo = _recorded(call, before, previous, self._moving)
+            except TypeError:  # of code that takes numbers of Python's own classes alone
+                attempt = None
+            if attempt is not None and not attempt.symbols.are_kept:
+                return attempt, undo
+            if attempt is not None:
+                undo()
+        made = _recorded(call, before, previous, ())
+        self._takes_symbols = self._takes_symbols and not self._moving
+        return made
+
+    def keep(self, attempt: Attempt, previous: Attempt | None) -> None:
+        """Keeps a recording in the place of the one that it was compared with."""
+        known = self._known.setdefault(attempt.call.key, [])
+        known[:] = [one for one in known if one is not previous] + [attempt]
+        self._known.move_to_end(attempt.call.key)
+        while sum(map(len, self._known.values())) > self._most:
+            self._drop(next(iter(self._known)), 0)
+
+    def drop(self, attempt: Attempt) -> None:
+        """Forgets a recording with which nothing is to be compared."""
+        self._drop(attempt.call.key, -1)
+
+    def _drop(self, key: Hashable, index: int) -> None:
+        self._known[key].pop(index)
+        if not self._known[key]:
+            del self._known[key]
+
+    def clear(self) -> None:
+        """Forgets all recordings."""
+        self._known.clear()
+
+
+def _recorded(
+    call: Call, before: Snapshot, previous: Attempt | None, symbolic: Collection[str]
+) -> tuple[Attempt, Undo]:
+    undo = Undo(call, before)
+    try:
+        return Attempt(call, before, undo, previous, symbolic), undo
+    except BaseException:
+        undo()
+        raise
