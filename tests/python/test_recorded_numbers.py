@@ -4,6 +4,7 @@ is the same in replays as in eager execution."""
 import gc
 import warnings
 from collections import deque
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,27 @@ def test_numbers_that_change_between_steps(use):
         model.n, model.given.n, SETTINGS["epoch"] = i // 2, i, i // 4
 
     alike(lambda: Reading(USES[use], None), steps(14, change))
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_numbers_of_an_object_that_is_an_argument(changes):
+    class Given(Using):
+        def train_one_batch(self, x, settings):
+            loss = self.fc(x).mean() * (2 if settings.epoch % 4 == 0 else 1)
+            self.optimizer(loss)
+            if changes:
+                self.n += settings.epoch
+                settings.count = self.n // 2
+            return loss
+
+    def session(model):
+        settings = SimpleNamespace(epoch=0, count=0)
+        for i in range(20):
+            settings.epoch = i // 2
+            yield model(from_numpy(X), settings)
+            yield from (model.n, settings.count)
+
+    assert replays(alike(lambda: Given(None, None), session)) >= 10
 
 
 def test_a_target_that_is_copied_every_third_step():
