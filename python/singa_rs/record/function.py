@@ -255,8 +255,7 @@ class GraphFunction:
         """Runs a recording, unless it cannot be used."""
         call, obstacle = attempt.call, attempt.obstacle()
         try:
-            if due is None or isinstance(verdict, str):
-                self._count(attempt, verdict, reason)
+            self._count(attempt, verdict, due, reason)
             if isinstance(verdict, Effects):
                 self._warn_of("unseen", attempt.unseen.warning())
             elif due is not None and verdict is not None:
@@ -284,7 +283,9 @@ class GraphFunction:
             warn_user(f"{self.name}: {attempt.fault}")
         return _Made(result)
 
-    def _count(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
+    def _count(
+        self, attempt: Attempt, verdict: Effects | str | None, due: Entry | None, reason: str
+    ) -> None:
         """Counts recordings that are of no use; after too many the function stays eager. If its
         warning is raised as an error, the call has had no effect."""
         if isinstance(verdict, str):
@@ -295,8 +296,8 @@ class GraphFunction:
                 self._stay_eager(f"{count} could not be used; for the last one, {what}")
             return
         self._unequal = self._unequal if verdict is None else 0
-        is_new = verdict is not None and attempt.call.key not in self._entries
-        self._fruitless = 0 if is_new else self._fruitless + 1
+        is_of_use = due is not None or attempt.call.key not in self._entries
+        self._fruitless = 0 if verdict is not None and is_of_use else self._fruitless + 1
         most = MOST_GRAPHS if attempt.guards.outcomes else MOST_FRUITLESS
         if self._fruitless >= most:
             count = f"{most} recordings in a row"

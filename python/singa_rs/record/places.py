@@ -17,8 +17,10 @@ _INDEXED = (*_MUTABLE, tuple)
 
 def read(owner: Any, key: Any) -> Any:
     """The value at a place, or NOTHING."""
+    if isinstance(owner, dict):
+        return owner.get(key, NOTHING)
     if isinstance(owner, _INDEXED):
-        return owner.get(key, NOTHING) if isinstance(owner, dict) else owner[key]
+        return owner[key] if key < len(owner) else NOTHING
     if isinstance(owner, CellType) and not _is_full(owner):
         return NOTHING
     return getattr(owner, key, NOTHING)

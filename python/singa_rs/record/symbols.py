@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..tensor.keys import key_of
-from .places import NOTHING, Place
+from .places import Place
 
 if TYPE_CHECKING:
     from .snapshot import Item
@@ -118,7 +118,7 @@ class Guards(NamedTuple):
 
     def numbers(self, root: Any) -> dict[str, Any]:
         """The numbers, by path."""
-        return {path: _read(place, root) for path, (place, _) in self.places.items()}
+        return {path: place.read(root) for path, (place, _) in self.places.items()}
 
     def shown(self) -> list[str]:
         """The decisions as text."""
@@ -140,7 +140,7 @@ class Symbols:
         self._items, self._root = items, root
         found = ((path, items.get(path)) for path in symbolic)
         self._places = {path: place_of(item) for path, item in found if is_number(item)}
-        numbers = {path: _read(place, root) for path, place in self._places.items()}
+        numbers = {path: place.read(root) for path, place in self._places.items()}
         self._numbers = {path: n for path, n in numbers.items() if type(n) in NUMBERS}
         self.outcomes: dict[Any, Any] = {}
         #: The numbers that the step has set, and to what: an expression, or a number.
@@ -190,7 +190,7 @@ class Symbols:
 
     def _replace(self, place: Place) -> Any:
         """The value at a place, where a symbol is replaced: then what it stands for."""
-        found = _read(place, self._root)
+        found = place.read(self._root)
         if type(found) is not Symbol:
             return found
         place.write(self._root, found._number)
@@ -231,13 +231,6 @@ class Symbols:
     def remember(self, symbol: Symbol) -> None:
         """Notes a symbol, to look later whether the program has kept it."""
         self._made.append(weakref.ref(symbol))
-
-
-def _read(place: Place, root: Any) -> Any:
-    try:
-        return place.read(root)
-    except LookupError:  # of a list that is shorter now
-        return NOTHING
 
 
 def _is_number(one: Any) -> bool:
@@ -341,9 +334,8 @@ def _complete() -> None:
         setattr(Symbol, f"__r{name}__", _backward(operation))
     for operation in (operator.neg, operator.pos, operator.abs, operator.invert):
         setattr(Symbol, f"__{operation.__name__}__", _forward(operation))
-    for function in (int, float, complex, str, repr, hash, operator.index):
-        setattr(Symbol, f"__{function.__name__}__", _exactly(function))
-    for function in (math.trunc, math.floor, math.ceil):
+    conversions = (int, float, complex, str, repr, hash, operator.index)
+    for function in (*conversions, math.trunc, math.floor, math.ceil):
         setattr(Symbol, f"__{function.__name__}__", _exactly(function))
 
 

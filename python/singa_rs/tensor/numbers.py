@@ -21,10 +21,10 @@ from ..shown import shown
 
 def as_number(value: Any) -> float | int | None:
     """`value` as a Python int or float if it is a Python or NumPy number, else None."""
-    if isinstance(value, (bool, int, float)):
-        kind = type(value)
-        is_plain = kind is int or kind is float
-        return value if is_plain else float(value) if isinstance(value, float) else int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         kind = value.dtype.kind
         if kind in "biu":
