@@ -75,7 +75,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Normalize(op) => batch_norm::normalize(op.adds, op.relu, io, width),
         Kind::Pack(op) => packed::pack(op),
         Kind::Packed(op) => packed::rest(op, io, width),
-        Kind::Places(op) => Ok(gather::places(op, io)),
+        Kind::Places(op) => Ok(gather::places(op, io, width)),
         Kind::Random(op) => random::draw(op, io[1], width),
         Kind::Recurrent(op) => recurrent::recurrent(op, io, width),
         Kind::RecurrentGrad(op) => recurrent::recurrent_grad(op, io, width),

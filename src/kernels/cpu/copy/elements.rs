@@ -14,6 +14,8 @@ use crate::ops::{Family, Meta};
 
 /// The number of adjacent rows that a thread takes at a time, where the axis is not innermost.
 const ROWS: usize = 256;
+/// Fewer rows than this are taken one after the other, along the axis.
+const FEW: usize = 16;
 
 /// Prepares (x, places) -> y.
 ///
@@ -29,8 +31,9 @@ pub fn gather_elements(
     Ok(by_size!(io[0].dtype.size(), T => kernel(0, move |io| {
         lines.check(io)?;
         // SAFETY: the places are within the axis, and each element belongs to one thread.
-        lines.each(io, width, |at, from| unsafe {
-            *io.output::<T>(0).offset(at) = *io.input::<T>(0).offset(from);
+        lines.each(io, width, || {
+            let (y, x) = (io.output::<T>(0), io.input::<T>(0));
+            move |at, from| unsafe { *y.offset(at) = *x.offset(from) }
         })
     })))
 }
@@ -58,9 +61,9 @@ pub fn gather_elements_grad(
             })?;
             // SAFETY: the places are within the axis; what is added to one element is in rows that
             // belong to one thread.
-            lines.each(io, width, |at, to| unsafe {
-                let sum = sums::<T>(io).offset(to);
-                *sum += (*io.input::<T>(0).offset(at)).widen();
+            lines.each(io, width, || {
+                let (sums, dy) = (sums::<T>(io), io.input::<T>(0));
+                move |at, to| unsafe { *sums.offset(to) += (*dy.offset(at)).widen() }
             })?;
             if T::IS_WIDE { Ok(()) } else { narrow::<T>(io, count, width) }
         }))
@@ -134,31 +137,53 @@ impl Lines {
     }
 
     /// Passes the offsets of each element and of its counterpart at its place, in the order of the
-    /// axis, to `visit`.
-    fn each(&self, io: &Io, width: usize, visit: impl Fn(isize, isize) + Sync) -> Result<()> {
+    /// axis, to what `visitor` makes for each thread.
+    fn each<V: FnMut(isize, isize)>(
+        &self,
+        io: &Io,
+        width: usize,
+        visitor: impl Fn() -> V + Sync,
+    ) -> Result<()> {
         let rows = self.inner.elements();
         let blocks = rows.div_ceil(ROWS);
-        let ([step, place_step, to_step], [along, place_along, to_along]) =
-            (self.inner.inner().strides, self.axis.strides);
         team::ranges(self.outer.elements() * blocks, 1, width, &|range, _| {
+            let (places, mut visit) = (io.input(1), visitor());
             for task in range {
                 let (o, first) = (task / blocks, task % blocks * ROWS);
                 let block = first..rows.min(first + ROWS);
                 for (start, _) in self.outer.runs(o..o + 1) {
                     for (at, n) in self.inner.runs(block.clone()) {
-                        let [at, place, to] = [0, 1, 2].map(|t| start[t] + at[t]);
-                        for i in 0..self.axis.extent as isize {
-                            for r in 0..n as isize {
-                                let place = place + i * place_along + r * place_step;
-                                // SAFETY: the place is one of the places.
-                                let index = unsafe { *io.input::<i64>(1).offset(place) } as isize;
-                                let to = to + r * to_step + index * to_along;
-                                visit(at + i * along + r * step, to);
-                            }
-                        }
+                        self.rows([0, 1, 2].map(|t| start[t] + at[t]), n, places, &mut visit);
                     }
                 }
             }
         })
+    }
+
+    /// `count` adjacent rows, of which the first begins at these offsets.
+    #[inline(always)]
+    fn rows(
+        &self,
+        at: [isize; 3],
+        count: usize,
+        places: *const i64,
+        visit: &mut impl FnMut(isize, isize),
+    ) {
+        let (inner, Dim { extent, strides: along }) = (self.inner.inner().strides, self.axis);
+        let steps = |steps: [isize; 3], n: isize| [0, 1, 2].map(|t| at[t] + n * steps[t]);
+        let mut line = |[at, place, to]: [isize; 3], [step, place_step, to_step]: [isize; 3], n| {
+            for i in 0..n as isize {
+                // SAFETY: the place is one of the places.
+                let index = unsafe { *places.offset(place + i * place_step) } as isize;
+                visit(at + i * step, to + i * to_step + index * along[2]);
+            }
+        };
+        let [step, place_step, _] = along;
+        if count < FEW {
+            (0..count as isize).for_each(|r| line(steps(inner, r), [step, place_step, 0], extent));
+        } else {
+            let from = [step, place_step, 0];
+            (0..extent as isize).for_each(|i| line(steps(from, i), inner, count));
+        }
     }
 }

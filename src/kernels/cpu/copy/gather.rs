@@ -21,13 +21,13 @@ const CHUNK: usize = 256;
 ///
 /// # Errors
 /// Those of [`Gather::row_major`].
-pub fn gather(op: &Gather, io: &[&Meta], Width(width): Width) -> Result<Arc<dyn Kernel>> {
+pub fn gather(op: &Gather, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let (axis, x, _) = op.row_major(io[0], io[2])?;
     let indices = Indices::new(op.name(), 1, Some(x.shape[axis]), io[1]);
     let (Split { outer, inner, .. }, step) = (Split::new(&x, axis..axis + 1), x.strides[axis]);
-    Ok(by_size!(x.dtype.size(), T => indexed(indices, 0, move |io, entries| {
+    Ok(by_size!(x.dtype.size(), T => indexed(indices, width, 0, move |io, entries| {
         let (count, length) = (entries.len(), inner.elements());
-        team::ranges(outer.elements() * count, 1, width, &|mut rows, _| {
+        team::ranges(outer.elements() * count, 1, width.0, &|mut rows, _| {
             while !rows.is_empty() {
                 let (slice, first) = (place(&outer, rows.start / count), rows.start % count);
                 let here = &entries[first..count.min(first + rows.len())];
@@ -72,18 +72,18 @@ unsafe fn copy_rows<T: Copy>(
 ///
 /// # Errors
 /// Those of [`GatherGrad::shape`]; [`crate::Error::DType`] for types that are not floats.
-pub fn gather_grad(op: &GatherGrad, io: &[&Meta], Width(width): Width) -> Result<Arc<dyn Kernel>> {
+pub fn gather_grad(op: &GatherGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let (_, axis) = op.shape(io[0], io[1])?;
     let (size, split) = (op.size, Split::new(io[0], axis..axis + io[1].shape.rank()));
     let indices = Indices::new(op.name(), 1, Some(size), io[1]);
     let room = indices.count() + size;
     crate::dispatch!(float io[0].dtype, T => {
-        Ok(indexed(indices, room * size_of::<i64>(), move |io, entries| {
+        Ok(indexed(indices, width, room * size_of::<i64>(), move |io, entries| {
             // SAFETY: the scratch memory was requested.
             let room = unsafe { std::slice::from_raw_parts_mut(io.scratch::<i64>(), room) };
             let (ends, places) = room.split_at_mut(size);
             sort(entries, &split.middle, places, ends);
-            team::ranges(split.outer.elements() * size, 1, width, &|range, _| {
+            team::ranges(split.outer.elements() * size, 1, width.0, &|range, _| {
                 for row in range {
                     let (o, e) = (row / size, row % size);
                     let start = if e == 0 { 0 } else { ends[e - 1] };
@@ -96,14 +96,12 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta], Width(width): Width) -> Result
 }
 
 /// Prepares indices -> int64 positions, row-major.
-pub fn places(op: &Places, io: &[&Meta]) -> Arc<dyn Kernel> {
+pub fn places(op: &Places, io: &[&Meta], Width(width): Width) -> Arc<dyn Kernel> {
     let indices = Arc::new(Indices::new(op.name(), 0, op.size, io[0]).wrapping(op.wraps));
-    let write = indices.clone();
-    let kernel = kernel(0, move |io| {
-        // SAFETY: the output has an element for each index, and shares no memory with them.
-        write.read(io, unsafe { io.write::<i64>(0, write.count()) })
-    });
-    checked(move |io| indices.each(io, |_| ()), kernel)
+    let written = indices.clone();
+    // SAFETY: the output has an element for each index, and shares no memory with them.
+    let kernel = kernel(0, move |io| unsafe { written.write(io, width, || io.output(0)) });
+    checked(move |io| indices.check(io, width), kernel)
 }
 
 /// The dimensions of a tensor before, within and after a range of axes.

@@ -90,10 +90,9 @@ fn with_lengths(
     let lengths = Indices::new(name, inputs - 1, None, io[inputs - 1]);
     let check = move |io: &Io| {
         let mut wrong = None;
-        lengths.each(io, |length| {
-            if !(0..=steps as i64).contains(&length) {
-                wrong.get_or_insert(length);
-            }
+        lengths.each(io, 0..lengths.count(), |lengths| {
+            let outside = |length: &&i64| !(0..=steps as i64).contains(*length);
+            wrong = wrong.or(lengths.iter().find(outside).copied());
         })?;
         let error = |length| Error::value(name, length, format!("lengths from 0 to {steps}"));
         wrong.map_or(Ok(()), |length| Err(error(format!("length {length}"))))

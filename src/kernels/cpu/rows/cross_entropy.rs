@@ -28,7 +28,7 @@ pub fn loss(op: &SoftmaxCrossEntropy, io: &[&Meta], width: Width) -> Result<Arc<
     let t = if labels.is_some() { x } else { io[1] };
     crate::dispatch!(float x.dtype, T => {
         let rows = Rows::new(x, &[x, t], 1, 0, Access::of::<T>(), width);
-        Ok(prepare(labels, x.shape[0] * size_of::<f64>(), move |io, labels| mean(&rows, io, labels)))
+        Ok(prepare(labels, width, x.shape[0] * size_of::<f64>(), move |io, labels| mean(&rows, io, labels)))
     }, else => not_float(name, x))
 }
 
@@ -46,7 +46,7 @@ pub fn gradient(
     let t = if labels.is_some() { x } else { io[2] };
     crate::dispatch!(float x.dtype, T => {
         let rows = Rows::new(io[4], &[x, t], 1, 1, Access::of::<T>(), width);
-        Ok(prepare(labels, 0, move |io, labels| {
+        Ok(prepare(labels, width, 0, move |io, labels| {
             // SAFETY: dloss has one element.
             let dloss = Element::to_f64(unsafe { rows.access.get(io.input(0), 0) });
             let scale = dloss / rows.others.elements() as f64;
@@ -62,11 +62,12 @@ fn labels(name: &'static str, input: usize, x: &Meta, t: &Meta) -> Result<Option
 
 fn prepare(
     labels: Option<Indices>,
+    width: Width,
     scratch: usize,
     run: impl Fn(&Io, Option<&[i64]>) -> Result<()> + Send + Sync + 'static,
 ) -> Arc<dyn Kernel> {
     match labels {
-        Some(indices) => indexed(indices, scratch, move |io, labels| run(io, Some(labels))),
+        Some(indices) => indexed(indices, width, scratch, move |io, labels| run(io, Some(labels))),
         None => kernel(scratch, move |io| run(io, None)),
     }
 }
