@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Hashable
+from types import FrameType
 
 _PACKAGE = __name__.partition(".")[0]
 _shown: set[Hashable] = set()
@@ -20,16 +21,23 @@ def once(key: Hashable, message: str) -> None:
     _shown.add(key)
 
 
+def warn_user(message: str) -> None:
+    """A RuntimeWarning that shows the caller's line outside of this package."""
+    warnings.warn(message, RuntimeWarning, stacklevel=_depth())
+
+
 def _depth() -> int:
-    """The `stacklevel` of the first frame outside of this package, as `once` would give it."""
+    """The `stacklevel` of the first frame outside of this package, for what calls this."""
     depth, frame = 2, sys._getframe(2)
-    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and is_own(frame):
         depth, frame = depth + 1, frame.f_back
     return depth
 
 
-def _is_own(name: str) -> bool:
-    return name.partition(".")[0] == _PACKAGE
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame runs code of this package."""
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.partition(".")[0] == _PACKAGE
 
 
 def preformatted(text: str) -> str:

@@ -213,12 +213,13 @@ impl Recording {
             matches!(source, Source::Made { .. }) && Arc::strong_count(block) > 1
         });
         self.kept = kept.map(|(n, _)| n as u32).collect();
-        let is_seen =
-            |n| self.kept.contains(&n) || self.results.iter().any(|place| place.block == n);
+        let mut is_seen = vec![false; self.sources.len()];
+        let results = self.results.iter().map(|place| place.block);
+        self.kept.iter().copied().chain(results).for_each(|n| is_seen[n as usize] = true);
         let role = |(n, source): (usize, &Source)| match source {
             Source::Argument => Role::Argument,
             Source::Captured | Source::Constant(_) => Role::Captured,
-            Source::Made { .. } if is_seen(n as u32) => Role::Slot,
+            Source::Made { .. } if is_seen[n] => Role::Slot,
             Source::Made { .. } => Role::Temporary,
         };
         self.roles = self.sources.iter().enumerate().map(role).collect();

@@ -150,11 +150,6 @@ impl<'a> Io<'a> {
         self.inputs.len()
     }
 
-    /// The number of outputs.
-    pub fn output_count(&self) -> usize {
-        self.outputs.len()
-    }
-
     /// Address of the first element of input `i`.
     pub fn input<T>(&self, i: usize) -> *const T {
         self.inputs[i].cast()

@@ -79,10 +79,9 @@ impl PyJournal {
         if !changes.is_empty() {
             crate::block::note_change();
         }
-        for change in changes.iter().rev().filter(|change| !(keep_state && change.in_state)) {
-            change.undo(py)?;
-        }
-        Ok(())
+        let undone = changes.iter().rev().filter(|change| !(keep_state && change.in_state));
+        // All are undone, whether or not one fails.
+        undone.map(|change| change.undo(py)).fold(Ok(()), Result::and)
     }
 
     /// Commits the changes: discards the old values.

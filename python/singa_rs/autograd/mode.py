@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from .. import _core
@@ -150,11 +151,9 @@ class no_grad:  # noqa: N801 - used like a function
     def __call__(self, function: Any) -> Any:
         """`function`, run without recording."""
 
+        @wraps(function)
         def paused(*args: Any, **kwargs: Any) -> Any:
             with no_grad():
                 return function(*args, **kwargs)
 
-        paused.__name__ = getattr(function, "__name__", "paused")
-        paused.__doc__ = function.__doc__
-        paused.__wrapped__ = function
         return paused

@@ -25,6 +25,7 @@ def filled(
     """Items in buckets, in their order: those of one `kind`, until they have more than `limit`
     elements together. A larger item is a bucket of its own."""
     unfilled: dict[Hashable, list[_T]] = {}
+    counts: dict[Hashable, int] = {}
     for item in items:
         if numel(item) > limit:
             ready = [item]
@@ -32,10 +33,11 @@ def filled(
             yield ready
             continue
         key = kind(item)
-        bucket = unfilled.setdefault(key, [])
-        bucket.append(item)
+        unfilled.setdefault(key, []).append(item)
+        counts[key] = counts.get(key, 0) + numel(item)
         del item
-        if sum(map(numel, bucket)) > limit:
+        if counts[key] > limit:
+            del counts[key]
             yield unfilled.pop(key)
     yield from unfilled.values()
 

@@ -59,6 +59,8 @@ class _State:
     has_failed = False
     hook: Any = None
     threads: int | None = None
+    #: The level up to which nothing was logged before, and what it was set to.
+    logged: tuple[int, int] | None = None
 
 
 _state = _State()
@@ -103,7 +105,9 @@ def join(place: Place, timeout: float) -> None:
     if place.rank > 0:
         import logging
 
-        logging.disable(max(logging.root.manager.disable, logging.INFO))
+        before = logging.root.manager.disable
+        _state.logged = before, max(before, logging.INFO)
+        logging.disable(_state.logged[1])
 
 
 def shutdown() -> None:
@@ -118,6 +122,13 @@ def shutdown() -> None:
     if _state.threads is not None:
         device.get_default_device().set_num_threads(_state.threads)
         _state.threads = None
+    if _state.logged is not None:
+        import logging
+
+        before, ours = _state.logged
+        _state.logged = None
+        if logging.root.manager.disable == ours:
+            logging.disable(before)
 
 
 def current() -> Group:

@@ -104,11 +104,11 @@ class Graphed(Layer):
         the same, calls like them are replayed without Python. The key of a recording is what it
         depends on: the arguments' shapes, dtypes, strides and flags, other arguments, the mode,
         and the numbers, strings and tensors in the attributes of the module, its layers and its
-        optimizers. Changes of these are noticed. A condition on anything else (a file, a counter)
-        is noticed if it takes effect within the first recordings, and later when a call happens to
-        be recorded again (`check_every`). A function whose recordings keep differing, or that draws
-        from other generators than the device's, runs eagerly, with one RuntimeWarning. `explain()`
-        reports all of this.
+        optimizers; of numbers that change, the decisions on them. A condition on anything else (a
+        file) is noticed if it takes effect within the first recordings, and later when a call
+        happens to be recorded again (`check_every`). A function whose recordings keep differing, or
+        that draws from other generators than the device's, runs eagerly, with one RuntimeWarning.
+        `explain()` reports all of this.
 
         Args:
             inputs: a tensor, array or Placeholder for each argument of `forward`.

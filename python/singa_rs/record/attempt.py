@@ -20,6 +20,7 @@ from ..tensor.keys import EXACT, Same
 from .effects import Effects, Undo, changes, effects
 from .memory import matches, pattern, text
 from .options import Options
+from .reads import Reads
 from .snapshot import Snapshot
 from .state import LATE_STATE
 from .symbols import Symbols, holds_number
@@ -225,15 +226,17 @@ class Attempt:
         return f"attribute {min(gone)} is gone" if gone else None
 
     def undecided(self, later: Attempt) -> frozenset[str]:
-        """Loose items that differ before two recordings that are equal nevertheless; numbers have
-        guards instead."""
+        """Loose items that differ before two recordings that are equal nevertheless, and which no
+        code reads; numbers have guards instead."""
         ours, theirs = self.before.items, later.before.items
+        reads = Reads(later.call.function, later.before, {**ours, **theirs})
         differ = (
             path
             for path in self.before.loose | later.before.loose
             if path not in ours or path not in theirs or ours[path].value != theirs[path].value
         )
-        return frozenset(p for p in differ if p not in theirs or not holds_number(theirs[p]))
+        others = (p for p in differ if p not in theirs or not holds_number(theirs[p]))
+        return frozenset(path for path in others if path not in reads)
 
     def let_go(self) -> None:
         """Forgets all that a comparison with a later recording does not need, so that it keeps no

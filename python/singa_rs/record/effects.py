@@ -171,8 +171,7 @@ class Undo:
         for restore in self._restore:
             restore(keep_state)
         for container, copy in self._contents:
-            container.clear()
-            container.update(copy) if hasattr(container, "update") else container.extend(copy)
+            places.refill(container, copy)
         for owner, key, value in self._places:
             if places.read(owner, key) is not value:
                 places.write(owner, key, value)

@@ -15,6 +15,7 @@ from .attempt import Attempt, staged
 from .effects import Effects
 from .memory import matches, pattern, text
 from .snapshot import Snapshot, is_container
+from .state import note_change
 from .symbols import value_of
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
@@ -63,9 +64,10 @@ class Entry:
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.numbers or effects.kept)
-        self._may_decide = bool(effects.numbers and self.guards.outcomes)
         #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
         self.repeats = effects.repeats and effects.numbers.keys() <= self.guards.places.keys()
+        #: How many changes that other graphs have to notice a replay makes to numbers.
+        self.noted = sum(place.is_noted(call.root) for place, _ in effects.numbers.values())
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -122,10 +124,18 @@ class Entry:
             return None
         return tensors if self.misfit(tensors, attributes.tensors) is None else None
 
-    def decides_alike(self, root: Any) -> bool:
-        """Whether a step finds numbers that earlier ones have changed as the recording wants
-        them."""
-        return not self._may_decide or self.guards.mismatch(root) is None
+    def changes(self, root: Any) -> Sequence[Any] | None:
+        """What a step sets numbers to; None if it finds other numbers than the recording wants, or
+        none from which it could compute them."""
+        if not self.effects.numbers:
+            return ()
+        if self.guards.outcomes and self.guards.mismatch(root) is not None:
+            return None
+        before = self.guards.numbers(root)
+        try:
+            return [value_of(made, before) for _, made in self.effects.numbers.values()]
+        except Exception:  # of arithmetic, such as a division by zero
+            return None
 
     def mismatch(self, now: Snapshot, root: Any) -> str | None:
         """How the attributes of a model differ from those recorded, as text; None if they match."""
@@ -147,6 +157,8 @@ class Entry:
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
+        if self.changes(root) is None:
+            return "attributes have values that the step cannot compute with"
         known = self.wanted.keys() | self.guards.places.keys() | effects.kept.keys()
         more = items.keys() - known
         more = {path for path in more if not self._is_undecided(path)} if more else more
@@ -168,23 +180,25 @@ class Entry:
 
     # ---- replay ---------------------------------------------------------------------------------
 
-    def replay(self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot) -> Any:
-        """Runs the graph once; returns what the function would."""
+    def replay(
+        self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot, changes: Sequence[Any]
+    ) -> Any:
+        """Runs the graph once, then sets numbers; returns what the function would."""
         self.tapping.let_go()
         made = profile.run(self.verified.run, tensors)
         if self._has_effects:
-            self._take_effect(root, snapshot)
+            self._take_effect(root, snapshot, changes)
         for number, marks in self.marks:
             for name, value in marks.items():
                 setattr(tensors[number], name, value)
         return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
 
-    def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
-        before = self.guards.numbers(root) if self.effects.numbers else {}
-        for place, made in self.effects.numbers.values():
-            value = value_of(made, before)
+    def _take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
+        for (place, _), value in zip(self.effects.numbers.values(), changes, strict=True):
             place.write(root, value)
-            if place.is_item or place.owner(root) is not root:
+            if place.is_noted(root):
+                note_change()
+            else:
                 snapshot.follow(place.owner(root), place.key, value)
         for kept in self.effects.kept.values():
             if kept.place.read(root) is not kept.tensor:

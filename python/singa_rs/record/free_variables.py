@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import builtins
 import dis
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache, cached_property, partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -21,9 +29,12 @@ from .taps import Probe, Tap
 #: Modules whose functions and objects are not inspected, except this package's and `_PLAIN`'s
 #: objects.
 _LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
+#: The folder of the standard library.
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 #: Classes of the standard library whose objects hold only what a program puts into them.
 _PLAIN = frozenset(
     {
+        ("_thread", "_local"),
         ("argparse", "Namespace"),
         ("collections", "ChainMap"),
         ("collections", "UserDict"),
@@ -44,12 +55,25 @@ class Read(NamedTuple):
     value: Any
     #: Whether it changes without being noted, and is in no container that is compared.
     is_silent: bool = False
+    #: Whether only which object it is is compared.
+    is_opaque: bool = False
 
 
 @cache
 def is_program(module: Any) -> bool:
     """Whether a module is the user's program, rather than a library that this package knows."""
-    return isinstance(module, str) and module.partition(".")[0] not in _LIBRARIES
+    if not isinstance(module, str):
+        return False
+    name = module.partition(".")[0]
+    return name not in _LIBRARIES or name in sys.stdlib_module_names and _is_shadowed(name)
+
+
+def _is_shadowed(name: str) -> bool:
+    """Whether a module of the program has the name of one of the standard library."""
+    origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
+    if not str(origin).endswith(".py"):
+        return False
+    return not origin.startswith(_STANDARD) or os.sep + "site-packages" + os.sep in origin
 
 
 def is_open(value: Any) -> bool:
@@ -57,7 +81,7 @@ def is_open(value: Any) -> bool:
     kind = type(value)
     if kind is FunctionType:
         return _is_data(value)
-    if kind in (MethodType, partial):
+    if kind in (MethodType, partial) or _is_bound(value):
         return True
     if isinstance(value, _CLOSED):
         return False
@@ -71,6 +95,8 @@ def inside(value: Any) -> Iterator[Read]:
     if isinstance(value, MethodType):
         yield Read("__self__", value, "__self__", value.__self__)
         yield Read("__func__", value, "__func__", value.__func__)
+    elif _is_bound(value):
+        yield Read("__self__", value, "__self__", value.__self__)
     elif isinstance(value, partial):
         for name in ("func", "args", "keywords"):
             yield Read(name, value, name, getattr(value, name))
@@ -105,10 +131,12 @@ def _globals(function: FunctionType) -> Iterator[Read]:
     known, names, seen = function.__globals__, names_of(function.__code__), set[int]()
     for name in names.of_globals:
         value = known.get(name, NOTHING)
+        if value is NOTHING and hasattr(builtins, name):
+            continue
         if _is_space(value):
             yield from _in_space(name, value, names.of_attributes, seen)
-        elif _is_data(value) or value is NOTHING and not hasattr(builtins, name):
-            yield Read(f"global {name}", known, name, value, is_silent=True)
+        is_opaque = value is not NOTHING and not _is_data(value)
+        yield Read(f"global {name}", known, name, value, is_silent=True, is_opaque=is_opaque)
     for name in map(partial(_absolute, known.get("__package__")), names.of_modules):
         module = sys.modules.get(name, NOTHING)
         if isinstance(module, ModuleType):
@@ -145,10 +173,13 @@ def _in_space(
             value, to = held[name], f"{path}.{name}"
             if _is_space(value):
                 yield from _in_space(to, value, names, seen)
-            elif isinstance(value, (staticmethod, classmethod)):
-                yield Read(f"global {to}", owner, name, value.__func__)
-            elif _is_data(value):
-                yield Read(f"global {to}", owner, name, value, is_silent=_is_found(value, owner))
+            is_static = isinstance(value, staticmethod)
+            if is_static or isinstance(value, classmethod):
+                value = value.__func__
+            if not isinstance(value, property):
+                is_silent = is_static or _is_found(value, owner)
+                is_opaque = not _is_data(value)
+                yield Read(f"global {to}", owner, name, value, is_silent, is_opaque)
 
 
 def _is_found(value: Any, owner: Any) -> bool:
@@ -159,21 +190,32 @@ def _is_found(value: Any, owner: Any) -> bool:
 
 def _special(held: Mapping[str, Any]) -> set[str]:
     """The names of the methods that Python itself looks up."""
-    return {n for n, one in held.items() if isinstance(one, FunctionType) and _is_special(n)}
+    return {n for n, one in held.items() if isinstance(one, FunctionType) and is_special(n)}
 
 
-def _is_special(name: str) -> bool:
+def is_special(name: str) -> bool:
     """Whether a name is of the kind that Python itself looks up."""
     return name.startswith("__") and name.endswith("__")
 
 
 def _is_data(value: Any) -> bool:
-    """Whether a value is to be inspected: neither a library's function nor a descriptor."""
-    if value is NOTHING or isinstance(value, (property, staticmethod, classmethod)):
+    """Whether a value is to be inspected: no module or class, no library's function and no
+    descriptor."""
+    is_descriptor = isinstance(value, (property, staticmethod, classmethod))
+    if value is NOTHING or is_descriptor or _is_space(value):
         return False
+    if _is_bound(value):
+        return True
     while isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
         value = value.__wrapped__
     return not isinstance(value, _FUNCTIONS) or is_program(getattr(value, "__module__", None))
+
+
+def _is_bound(value: Any) -> bool:
+    """Whether a value is the method of an object that is implemented in C."""
+    if type(value) not in (BuiltinMethodType, MethodWrapperType):
+        return False
+    return not isinstance(value.__self__, (ModuleType, type, type(None)))
 
 
 _FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
@@ -184,10 +226,14 @@ class Names(NamedTuple):
 
     of_globals: frozenset[str]
     of_attributes: frozenset[str]
+    #: Of both, and of variables, those that it loads for more than to append to what they name.
+    read: frozenset[str]
     #: Modules that it imports.
     of_modules: frozenset[str]
     #: What it compares by `is`; "id" if it reads the builtin.
     compared: frozenset[str]
+    #: Of which variables it asks for the class by `type`; "?" for anything else.
+    classed: frozenset[str]
 
 
 _known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
@@ -200,7 +246,8 @@ def names_of(code: CodeType) -> Names:
         steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
         of_globals = {step.argval for step in steps if step.opname in _GLOBAL}
         compared = _compared(steps) | ({"id"} & of_globals)
-        own = (of_globals, code.co_names, _imported(steps), compared)
+        names = (of_globals, code.co_names, _read(steps))
+        own = (*names, _imported(steps), compared, _classed(steps))
         inner = [names_of(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
         _known_names[code] = found
@@ -208,6 +255,20 @@ def names_of(code: CodeType) -> Names:
 
 
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+_APPENDING = frozenset({"append", "appendleft", "extend", "add"})
+
+
+def _read(steps: list[dis.Instruction]) -> set[str]:
+    """The names that code loads, unless it only appends to what they name."""
+    found = set()
+    for step, after in zip(steps, steps[1:], strict=False):
+        loads = step.opname.startswith("LOAD_") and "CONST" not in step.opname
+        is_method = after.opname in ("LOAD_METHOD", "LOAD_ATTR")
+        if loads and not (is_method and after.argval in _APPENDING):
+            found.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
+        if step.opname in ("IMPORT_FROM", "MATCH_CLASS"):
+            found.add("__match_args__" if step.opname == "MATCH_CLASS" else step.argval)
+    return {name for name in found if isinstance(name, str)}
 
 
 def _imported(steps: list[dis.Instruction]) -> set[str]:
@@ -234,6 +295,16 @@ def _compared(steps: list[dis.Instruction]) -> set[str]:
     return found
 
 
+def _classed(steps: list[dis.Instruction]) -> set[str]:
+    """The variables that code passes to `type`, or "?"."""
+    found = set()
+    for step, passed, call in zip(steps, steps[1:], steps[2:], strict=False):
+        if step.opname in _GLOBAL and step.argval == "type":
+            is_variable = passed.opname.startswith("LOAD_FAST") and "CALL" in call.opname
+            found.add(passed.argval if is_variable else "?")
+    return found
+
+
 def asks_identity(function: Any) -> bool:
     """Whether a function may compare tensors by identity."""
     if not isinstance(function, FunctionType) or _is_generated(function):
@@ -248,13 +319,14 @@ def asks_identity(function: Any) -> bool:
 
 def asks_class(function: FunctionType) -> bool:
     """Whether a function may ask by `type` for the class of a number."""
-    names = names_of(function.__code__).of_globals
-    return "type" in names and not names.isdisjoint({"int", "float"})
+    if not is_program(function.__globals__.get("__name__")):
+        return False
+    return not names_of(function.__code__).classed <= {"self"}
 
 
 def _is_generated(function: FunctionType) -> bool:
     """Whether the standard library generated a function, as it does for data classes."""
-    return _is_special(function.__name__) and function.__code__.co_filename == "<string>"
+    return is_special(function.__name__) and function.__code__.co_filename == "<string>"
 
 
 def _may_be_tensor(known: dict[str, Any], name: str, attribute: str | None = None) -> bool:
@@ -278,7 +350,7 @@ def in_module(module: ModuleType) -> Iterator[Read]:
     if is_program(module.__name__):
         for name, value in list(vars(module).items()):
             is_other = isinstance(value, (ModuleType, type, *_FUNCTIONS))
-            if not is_other and not _is_special(name):
+            if not is_other and not is_special(name):
                 yield Read(name, vars(module), name, value, is_silent=True)
 
 
@@ -292,12 +364,14 @@ def in_class(cls: type) -> Iterator[Read]:
                 yield Read(name if n == 0 else f"{name}.(wrapped)", cls, name, function)
         elif _is_own_data(name, value):
             is_ours = any("_watched" in vars(one) for one in cls.__mro__)
-            yield Read(name, cls, name, value, is_silent=not is_ours)
+            yield Read(name, cls, name, value, is_silent=not is_ours and _is_found(value, cls))
 
 
 def _is_own_data(name: str, value: Any) -> bool:
     """Whether a class attribute is the program's data, shared by all objects of the class."""
-    return not (_is_special(name) or isinstance(value, type) or hasattr(type(value), "__set__"))
+    if is_special(name) or isinstance(value, type):
+        return False
+    return not hasattr(type(value), "__set__") or is_program(type(value).__module__)
 
 
 #: What no step calls, and what layers note in classes.

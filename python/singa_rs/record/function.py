@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -11,13 +11,14 @@ from .. import _core
 from .._core import GraphError, running
 from .._core import changes as count_changes
 from ..autograd.mode import mode
+from ..notices import warn_user
 from ..shown import listed
 from .attempt import Attempt, Call
 from .attempts import Attempts
 from .effects import Effects, Undo
 from .entry import Entry
 from .fast_path import FastPath
-from .history import History, warn_user
+from .history import History
 from .lock import UserCodeLock
 from .options import Options
 from .saving import form_of
@@ -67,8 +68,9 @@ class GraphFunction:
     Each call is exactly one step. A call for which there is no graph yet is recorded, and its own
     recording is run. Once two recordings in a row are the same stream of operations, the graph
     replays calls that have the same key: the arguments' structure, shapes, strides, dtypes,
-    requires_grad and shared memory, arguments that are not tensors, the mode, and the scalars and
-    tensors in the attributes of the model. A call is recorded again and compared after every
+    requires_grad and shared memory, arguments that are not tensors, the mode, the tensors in the
+    attributes of the model, and scalars there; of numbers that change, the decisions on them. A
+    call is recorded again and compared after every
     `check_every` replays; by default seldom, by time; never if that is 0.
     """
 
@@ -113,12 +115,12 @@ class GraphFunction:
                 and entry.training is training
                 and bool(mode.paused) is entry.paused
                 and snapshot.watch.holds()
-                and entry.decides_alike(root)
+                and (changes := entry.changes(root)) is not None
                 and not self._is_due(entry)
             ):
                 tensors = entry.accept(args, snapshot)
                 if tensors is not None:
-                    return self._replay(ready, tensors, root)
+                    return self._replay(ready, tensors, root, changes)
         return self._call(Call(function, root, training, args, kwargs))
 
     def fast_path(self) -> FastPath | None:
@@ -154,11 +156,12 @@ class GraphFunction:
             raise GraphError(f"{self.name}: {_NESTED}")
         with self._lock:
             ready = self._ready_or_made(call)
-        if ready is None:
-            return self._run(call)
         if isinstance(ready, _Made):
             return ready.result
-        return self._replay(ready, call.tensors, call.root)
+        changes = None if ready is None else ready[0].changes(call.root)
+        if changes is None:  # also where another thread has changed a number meanwhile
+            return self._run(call)
+        return self._replay(ready, call.tensors, call.root, changes)
 
     def _run(self, call: Call) -> Any:
         """Calls the function itself."""
@@ -196,21 +199,21 @@ class GraphFunction:
             return perf_counter() >= entry.due
         return self.check_every > 0 and entry.runs + 1 >= self.check_every
 
-    def _replay(self, ready: _Ready, tensors: Any, root: Any) -> Any:
+    def _replay(self, ready: _Ready, tensors: Any, root: Any, changes: Sequence[Any]) -> Any:
         entry, snapshot, count = ready
         known_fault = entry.verified.fault
         moves = entry.graph.moves if entry.effects.kept else 0
         turns = snapshot.turns
         try:
-            result = entry.replay(tensors, root, snapshot)
+            result = entry.replay(tensors, root, snapshot, changes)
         except Exception as error:
             name_written(error, entry.graph, root)
             raise
         if not entry.repeats or snapshot.turns != turns:
             self._ready = None
-        elif entry.effects.kept:
+        elif entry.effects.kept or entry.noted:
             # Changes made by the run itself do not require inspecting all attributes again.
-            count += entry.graph.moves - moves
+            count += entry.noted + (entry.graph.moves - moves if entry.effects.kept else 0)
             if count_changes() == count:
                 self._ready = (entry, snapshot, count)
         if (fault := entry.verified.fault) is not known_fault:
@@ -274,7 +277,7 @@ class GraphFunction:
         result = attempt.build(made)
         undo.nodes.ran()
         if due is not None and due in self._entries.get(call.key, ()):
-            self._entries[call.key].remove(due)
+            self._forget(call.key, due)
         if undo.nodes.later:
             self._settle_once(attempt, reason)
         else:
@@ -353,10 +356,13 @@ class GraphFunction:
         while len(found := self.entries) > 1 and (
             len(found) > MOST_GRAPHS or sum(_held(entry.graph) for entry in found) > MOST_BYTES
         ):
-            oldest = next(iter(self._entries))
-            self._entries[oldest].pop(0)
-            if not self._entries[oldest]:
-                del self._entries[oldest]
+            key, entries = next(iter(self._entries.items()))
+            self._forget(key, entries[0])
+
+    def _forget(self, key: Hashable, entry: Entry) -> None:
+        self._entries[key].remove(entry)
+        if not self._entries[key]:
+            del self._entries[key]
 
     def _stay_eager(self, reason: str) -> None:
         self.eager, self._ready = reason, None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections import deque
 from typing import NamedTuple
 
 from .attempt import Call
-from .lock import PACKAGE
 
 
 class Event(NamedTuple):
@@ -44,11 +41,3 @@ class History:
         self.recordings += 1
         self.events.append(Event(self.recordings, reason, outcome))
         self._shown = call.shown()
-
-
-def warn_user(message: str) -> None:
-    """A RuntimeWarning that shows the line of the user's program."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)

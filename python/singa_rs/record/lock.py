@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 
 from .._core import GraphError
+from ..notices import is_own
 
 #: How many seconds a thread waits for one that is running user code, which may itself be waiting
 #: for this thread: a deadlock. Waits for graphs have the same limit.
 TIMEOUT = 3.0
 #: The interval in seconds at which a waiting thread checks where the other one is.
 _INTERVAL = 0.1
-#: Code in this directory is not user code.
-PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class UserCodeLock:
@@ -53,5 +51,6 @@ class UserCodeLock:
 def _is_in_user_code(thread: int) -> bool:
     """Whether a thread runs user code, or waits here for yet another thread."""
     frame = sys._current_frames().get(thread)
-    file = frame.f_code.co_filename if frame is not None else ""
-    return file == _is_in_user_code.__code__.co_filename or not file.startswith(PACKAGE)
+    if frame is None:
+        return True
+    return frame.f_globals.get("__name__") == __name__ or not is_own(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import CellType
 from typing import Any
@@ -11,16 +11,17 @@ from typing import Any
 #: Stands for the value of an empty place.
 NOTHING = object()
 
-_MUTABLE = (list, dict, deque)
+#: The most derived class comes first.
+_MUTABLE = (OrderedDict, dict, list, deque)
 _INDEXED = (*_MUTABLE, tuple)
 
 
 def read(owner: Any, key: Any) -> Any:
     """The value at a place, or NOTHING."""
     if isinstance(owner, dict):
-        return owner.get(key, NOTHING)
+        return dict.get(owner, key, NOTHING)
     if isinstance(owner, _INDEXED):
-        return owner[key] if key < len(owner) else NOTHING
+        return _base(owner).__getitem__(owner, key) if key < len(owner) else NOTHING
     if isinstance(owner, CellType) and not _is_full(owner):
         return NOTHING
     return getattr(owner, key, NOTHING)
@@ -31,7 +32,7 @@ def write(owner: Any, key: Any, value: Any) -> None:
     if value is NOTHING:
         _clear(owner, key)
     elif isinstance(owner, _MUTABLE):
-        owner[key] = value
+        _base(owner).__setitem__(owner, key, value)
     elif isinstance(owner, type):
         type.__setattr__(owner, key, value)
     elif key in (attributes := own_attributes(owner)) or not hasattr(type(owner), key):
@@ -42,9 +43,21 @@ def write(owner: Any, key: Any, value: Any) -> None:
 
 def _clear(owner: Any, key: Any) -> None:
     if isinstance(owner, dict):
-        owner.pop(key, None)
+        _base(owner).pop(owner, key, None)
     elif hasattr(owner, key):
         object.__delattr__(owner, key)
+
+
+def refill(container: Any, items: Any) -> None:
+    """Gives a container these items instead of its own."""
+    kind = _base(container)
+    kind.clear(container)
+    (kind.update if hasattr(kind, "update") else kind.extend)(container, items)
+
+
+def _base(container: Any) -> Any:
+    """Python's own class of a container: methods of a program's class may do something else."""
+    return next(kind for kind in (*_INDEXED, set, bytearray) if isinstance(container, kind))
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
@@ -105,6 +118,10 @@ class Place:
     def owner(self, root: Any) -> Any:
         """The object, or None if it is gone."""
         return root if self._get is None else self._get()
+
+    def is_noted(self, root: Any) -> bool:
+        """Whether it is an attribute of a layer, a module or an optimizer, which note changes."""
+        return not self.is_item and hasattr(type(self.owner(root)), "_watched")
 
     def is_at(self, owner: Any, key: Any, root: Any) -> bool:
         """Whether it is this place; the owner None is the model itself."""

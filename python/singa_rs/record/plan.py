@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .. import _core, viz
-from ..notices import preformatted
+from ..notices import preformatted, warn_user
 from ..tensor import Placeholder, Tensor
 from ..viz.layers import table
 from .attempt import Call
 from .effects import Undo
-from .history import warn_user
 from .options import Options
 from .snapshot import Snapshot
 from .tracing import Traced, trace, uncollected

@@ -10,7 +10,7 @@ from .. import _core, viz
 from .._core import GraphError
 from ..autograd.mode import Nodes, set_nodes
 from ..autograd.order import cut
-from .history import warn_user
+from ..notices import warn_user
 from .options import Options
 from .state import LATE_STATE, note_change
 from .verifier import VerifiedGraph, profile

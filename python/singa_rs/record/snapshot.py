@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
+from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -98,6 +99,8 @@ class Snapshot:
         #: Generators of random numbers by path, and the functions of the program.
         self.generators: dict[str, Any] = {}
         self.functions: list[FunctionType] = []
+        #: The classes of the program.
+        self.kinds: list[type] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._lengths: list[tuple[Any, int]] = []
         #: The path at which each inspected object was found first.
@@ -164,7 +167,8 @@ class Snapshot:
 
     def let_go(self) -> None:
         """Forgets the tensors and all other objects, except those that own the items."""
-        self.tensors, self.objects, self.generators, self.functions = {}, [], {}, []
+        self.tensors, self.objects, self.generators = {}, [], {}
+        self.functions, self.kinds = [], []
         self.contents, self.places, self.fixtures = [], [], []
         self.elements, self._arrays, self._lengths = [], [], []
         del self.watch
@@ -189,6 +193,7 @@ class Snapshot:
         for cls in classes(kind):
             if id(cls) not in self._seen:
                 self._seen[id(cls)] = cls.__qualname__
+                self.kinds.append(cls)
                 self._lengths.append((vars(cls), len(vars(cls))))
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
         self._seen[id(kind)] = kind.__qualname__
@@ -205,7 +210,10 @@ class Snapshot:
         name = read.name if read.name.startswith("global ") else f"{path}.{read.name}"
         while name in self.items:  # of another module or class
             name += "'"
-        self._value(name, read.owner, read.key, read.value)
+        if read.is_opaque:
+            self._put(name, Item(read.owner, read.key, key_of(read.value)))
+        else:
+            self._value(name, read.owner, read.key, read.value)
 
     def _object(self, path: str, value: Any) -> None:
         """Inspects an object of the program, and what it holds."""
@@ -251,8 +259,8 @@ class Snapshot:
                 self._attributes(path, value)
         elif isinstance(value, _CONTAINERS):
             self._container(path, owner, key, value)
-        elif isinstance(value, np.ndarray):
-            self._array(path, owner, key, value)
+        elif isinstance(value, (np.ndarray, ContextVar)):
+            self._looked_at(path, owner, key, value)
         else:
             self._put(path, Item(owner, key, key_of(value)))
             if isinstance(value, type):
@@ -295,7 +303,7 @@ class Snapshot:
             for name in sorted(value.__dict__.keys() - OF_TENSORS):
                 self._value(f"{path}.{name}", value, name, value.__dict__[name])
 
-    def _array(self, path: str, owner: Any, key: Any, value: np.ndarray) -> None:
+    def _looked_at(self, path: str, owner: Any, key: Any, value: Any) -> None:
         self._put(path, Item(owner, key, key_of(value)))
         looks = _looks(value)
         self._arrays.append((value, looks))
@@ -350,7 +358,9 @@ def _is_small(array: np.ndarray) -> bool:
     return array.size <= LONGEST and not array.dtype.hasobject
 
 
-def _looks(array: np.ndarray) -> tuple[Any, ...]:
-    """What is compared of an array."""
+def _looks(array: np.ndarray | ContextVar[Any]) -> tuple[Any, ...]:
+    """What is compared of an array, or of a context variable."""
+    if isinstance(array, ContextVar):
+        return (key_of(array.get(NOTHING)),)
     elements = array.tobytes() if _is_small(array) else None
     return array.shape, array.dtype.str, array.strides, elements

@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 import operator
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from ..tensor.keys import key_of
 from .places import Place
@@ -81,6 +83,21 @@ class Expression(NamedTuple):
     operation: Callable[..., Any]
     operands: tuple[Any, ...]
 
+    @property
+    def _key(self) -> Hashable:
+        """Tells 2 from 2.0, which are equal."""
+        kinds = (str, Expression)
+        return self.operation, *(x if isinstance(x, kinds) else key_of(x) for x in self.operands)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Expression and self._key == other._key
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     def __str__(self) -> str:
         shown = [f"({one})" if type(one) is Expression else str(one) for one in self.operands]
         if sign := _SIGNS.get(self.operation):
@@ -128,7 +145,7 @@ class Guards(NamedTuple):
 def _comes_out(asked: Any, numbers: Mapping[str, Any], outcome: Any) -> bool:
     try:
         return key_of(value_of(asked, numbers)) == key_of(outcome)
-    except ArithmeticError:
+    except Exception:  # a question that cannot be asked, such as one of a division by zero
         return False
 
 
@@ -219,7 +236,10 @@ class Symbols:
             return operation(0, operands[1])  # no number equals these
         if not (self.is_open and all(map(_is_number, operands))) or depth > DEEPEST:
             return operation(*map(number_of, operands))
-        number = operation(*(one._number if type(one) is Symbol else one for one in operands))
+        try:
+            number = operation(*(one._number if type(one) is Symbol else one for one in operands))
+        except Exception:  # the program may go on from there
+            return operation(*map(number_of, operands))
         made = Expression(operation, tuple(map(_operand, operands)))
         if type(number) is bool:
             self.decide(made, number)
@@ -283,6 +303,9 @@ class Symbol:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(number_of(self), name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(number_of(self), dtype)
 
     def __bool__(self) -> bool:
         return self._symbols.compute(bool, self)

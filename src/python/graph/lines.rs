@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use pyo3::ffi;
@@ -75,7 +76,7 @@ fn innermost(
 fn is_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
     let file = file(code)?;
     let file = file.to_str()?;
-    Ok(PACKAGE.get().is_some_and(|package| file.starts_with(package)))
+    Ok(PACKAGE.get().is_some_and(|package| Path::new(file).starts_with(package)))
 }
 
 /// The same, cached for the duration of a recording.
