@@ -161,5 +161,6 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 
 @public()
 def relu6(x: Tensor) -> Tensor:
-    """`min(max(x, 0), 6)` (PyTorch relu6; Krizhevsky, 2010); integers become float32."""
+    """`min(max(x, 0), 6)` (PyTorch relu6; Krizhevsky, 2010); integers become float32. The gradient
+    at 0 and 6 is 1, as that of `clip`."""
     return floating(x).clip(0.0, 6.0)

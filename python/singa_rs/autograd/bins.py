@@ -111,7 +111,9 @@ def _edges(x: Tensor, bins: Any, bounds: Any) -> Tensor:
     if not (low <= high and math.isfinite(high - low)):
         raise ValueError(f"histogram: got range {low} to {high}, want finite numbers in order")
     low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-    return from_numpy(np.linspace(low, high, count + 1), x.device, float64)
+    edges = from_numpy(np.linspace(low, high, count + 1), x.device, float64)
+    # Rounded as the elements are.
+    return cast(cast(edges, x.dtype), float64) if x.dtype.is_float else edges
 
 
 @public(methods="histogram")

@@ -34,10 +34,13 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
 
     Raises:
         ShapeError: extents of paired axes that differ.
+        ValueError: more axes than there are.
     """
     b = as_tensor(b, a.device, a.dtype)
     if is_integral(axes):
-        axes = int(axes)
+        axes, most = int(axes), min(a.rank, b.rank)
+        if not 0 <= axes <= most:
+            raise ValueError(f"tensordot: got axes {axes}, want from 0 to {most}")
         axes = (list(range(a.rank - axes, a.rank)), list(range(axes)))
     over_a, over_b = (as_axes(x, t.rank, "tensordot") for x, t in zip(axes, (a, b), strict=True))
     shape_a, shape_b = a.shape, b.shape

@@ -10,6 +10,7 @@ from ..tensor import Tensor
 from . import ops
 from .divergence import _weighted
 from .index import Where
+from .rule import Rule
 from .table import FUNCTIONS, public
 from .terms import alike, check_reduction, flag, like, limited, reduced, result_dtype
 
@@ -130,17 +131,20 @@ def bce_loss(x: Tensor, t: Any, weight: Any = None, reduction: str = "mean") -> 
     """
     check_reduction("bce_loss", reduction)
     made, target = alike("bce_loss", x, t)
-    logs = [_bounded_log(one) for one in (made, 1 - made)]
+    logs = [_BoundedLog()(one)[0] for one in (made, 1 - made)]
     terms = -(target * logs[0] + (1 - target) * logs[1])
     terms = _weighted("bce_loss", "weight", terms, weight)
     return reduced("bce_loss", terms, reduction, result_dtype(x))
 
 
-def _bounded_log(x: Tensor) -> Tensor:
-    """Logarithms, -100 at least, where the gradient is 0."""
-    known = x.detach()
-    tiny = ops.op("binary", f="and")(
-        ops.scalar_op("ge", 0)(known), ops.scalar_op("le", math.exp(-100))(known)
-    )
-    least, one = (ops.full((), value, x) for value in (-100, 1))
-    return Where(tiny)(least, _log(Where(tiny)(one, x)[0]))[0]
+class _BoundedLog(Rule):
+    """Logarithms, -100 at least; the gradient is 1e12 at most, so that probabilities of 0 rise."""
+
+    keeps = ("xs",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.scalar_op("maximum", -100)(ops.op("unary", f="log")(x))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy / max(x, 1e-12)`."""
+        return (ops.div(dys[0], ops.scalar_op("maximum", 1e-12)(self.load(0))),)

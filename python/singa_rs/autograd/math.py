@@ -220,14 +220,14 @@ class PRelu(Rule):
     keeps = ("xs",)
 
     def forward(self, x: Tensor, slope: Tensor) -> Tensor:
-        return ops.where(ops.scalar_op("lt", 0)(x), ops.mul(x, slope), x)
+        return ops.where(ops.scalar_op("le", 0)(x), ops.mul(x, slope), x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
-        """`dy`, times the slope where x is negative; there `dy * x` for the slope."""
+        """`dy`, times the slope where x is not positive; there `dy * x` for the slope."""
         (dy,), (x, slope) = dys, (self.load(0), self.load(1))
-        negative = ops.scalar_op("lt", 0)(x)
-        dx = ops.where(negative, ops.mul(dy, slope), dy)
-        to_slope = ops.where(negative, ops.mul(dy, x), ops.full((), 0, dy))
+        below = ops.scalar_op("le", 0)(x)
+        dx = ops.where(below, ops.mul(dy, slope), dy)
+        to_slope = ops.where(below, ops.mul(dy, x), ops.full((), 0, dy))
         return ops.reduce_to(dx, x.shape), ops.reduce_to(to_slope, slope.shape)
 
 

@@ -13,7 +13,7 @@ from . import ops
 from .casting import cast, floating
 from .finite import isnan
 from .index import where
-from .quantiles import nanmean, quantiles_by
+from .quantiles import between, nanmean, quantiles_by
 from .reduce import Axes, as_axes, reduce_max, reduce_min, reduce_prod, reduce_sum
 from .results import MinMax, ValuesIndices
 from .scan import _flat, cumprod, cumsum
@@ -160,14 +160,12 @@ def _at(values: Tensor, last: Tensor, share: float, how: str) -> Tensor:
     taken = [values.take_along_axis(one, -1).squeeze(-1) for one in ends]
     if len(taken) == 1:
         return taken[0]
-    between = ops.sub(place, ends[0])
+    weight = ops.sub(place, ends[0])
     if how == "midpoint":
-        between = ops.scalar_op("mul", 0.5)(ops.op("unary", f="ceil")(between))
-    weight = ops.reshape(ops.cast(between, values.dtype), taken[0].shape)
+        weight = ops.scalar_op("mul", 0.5)(ops.op("unary", f="ceil")(weight))
+    weight = ops.reshape(ops.cast(weight, values.dtype), taken[0].shape)
     weight.requires_grad = False
-    # Of equal infinities the difference would be NaN.
-    apart = where(taken[0].detach() == taken[1].detach(), 0.0, taken[1] - taken[0])
-    return taken[0] + apart * weight
+    return between(*taken, weight)
 
 
 @public(methods="nanquantile")

@@ -14,7 +14,7 @@ from ..tensor.creation import device_of
 from ..tensor.numbers import as_array, number
 from . import binary, ops
 from .casting import floating, promoted
-from .finite import isnan
+from .finite import isinf, isnan
 from .index import where
 from .powers import signbit
 from .rule import Rule
@@ -96,9 +96,12 @@ def hypot(a: Tensor, b: Any) -> Tensor:
 def logaddexp(a: Tensor, b: Any) -> Tensor:
     """`log(exp(a) + exp(b))` without overflow (NumPy logaddexp); integers become float32."""
     a, b = float_operands("logaddexp", a, b)
-    same = a.detach() == b.detach()  # infinities among them, whose difference is NaN
-    distance = abs(where(same, 0.0, a) - where(same, 0.0, b))
-    return _MAXIMUM(a, b) + UNARY["softplus"](-distance)
+    # The difference of equal infinities would be NaN.
+    same = (a.detach() == b.detach()) & isinf(a.detach())
+    is_less = a.detach() < b.detach()
+    high, low = where(is_less, b, a), where(is_less, a, b)
+    distance = where(same, 0.0, low) - where(same, 0.0, high)
+    return high + UNARY["softplus"](distance)
 
 
 @public(methods="logaddexp2")
@@ -160,7 +163,8 @@ def xlogy(a: Tensor, b: Any) -> Tensor:
     """`a * log(b)`, 0 where `a` is 0, unless `b` is NaN (PyTorch xlogy); integers become
     float32."""
     a, b = float_operands("xlogy", a, b)
-    none = (a.detach() == 0) & ~isnan(b)
+    known = b.detach()
+    none = (a.detach() == 0) & ((known <= 0) | (known == math.inf))
     return where(none, 0.0, a * UNARY["log"](where(none, 1.0, b)))
 
 

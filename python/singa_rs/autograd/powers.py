@@ -46,13 +46,18 @@ class _Log(Rule):
     """A logarithm that is exact for powers of its base."""
 
     base: int
+    #: From which exponent on whole powers are told from their neighbours, by the size of a float.
+    least: dict[int, float] = {}
     keeps = ("xs",)
 
     def forward(self, x: Tensor) -> Tensor:
         made = ops.scalar_op("mul", 1 / math.log(self.base))(_unary("log", x))
         whole = _unary("rounde", made)
         power = ops.scalar_op("pow", self.base, True)(whole)
-        return ops.where(ops.op("binary", f="eq")(power, x), whole, made)
+        is_power = ops.op("binary", f="eq")(power, x)
+        if (least := self.least.get(x.dtype.itemsize)) is not None:
+            is_power = ops.op("binary", f="and")(is_power, ops.scalar_op("ge", least)(whole))
+        return ops.where(is_power, whole, made)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy / (x log(base))`."""
@@ -69,6 +74,8 @@ class Log10(_Log):
     """Logarithms of base 10, exact for whole powers (NumPy log10); integers become float32."""
 
     base = 10
+    # Denormal numbers are too far apart.
+    least = {2: -4, 4: -37, 8: -307}
 
 
 class Cbrt(Rule):

@@ -10,10 +10,10 @@ import numpy as np
 
 from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import as_array, real
+from ..tensor.numbers import as_array, real, whole
 from . import ops
 from .casting import cast, floating
-from .finite import isnan
+from .finite import isinf, isnan
 from .index import where
 from .matmul import matmul
 from .reduce import Axes, as_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
@@ -51,8 +51,15 @@ def _at_rank(values: Tensor, place: float, how: str) -> Tensor:
     first = values[..., low]
     if low == high:
         return first
-    share = 0.5 if how == "midpoint" else place - low
-    return first + (values[..., high] - first) * share
+    return between(first, values[..., high], 0.5 if how == "midpoint" else place - low)
+
+
+def between(first: Tensor, last: Tensor, share: Any) -> Tensor:
+    """What stands a share of the way from an element to the next one."""
+    # No part of the way leads from an infinity to a number, or to an equal one.
+    stays = isinf(first.detach()) & (last.detach() != -first.detach())
+    start, end = where(stays, 0.0, first), where(stays, 0.0, last)
+    return where(stays, first, start + (end - start) * share)
 
 
 def quantiles_by(
@@ -281,7 +288,7 @@ def mode(x: Tensor, axis: int = -1) -> ValuesIndices:
         ValueError: an axis that `x` does not have.
         ShapeError: no elements along it.
     """
-    rows, (along,), _ = _lined_up("mode", x, int(axis))
+    rows, (along,), _ = _lined_up("mode", x, whole(axis, "mode: axis"))
     if not rows.shape[-1]:
         raise ShapeError(f"mode: got shape {x.shape}, want elements along axis {axis}")
     values, places = sort(rows, -1)

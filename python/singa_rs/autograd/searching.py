@@ -273,8 +273,9 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     if count < 1 or not low < high or not math.isfinite(high - low):
         got = f"bins {count}, from {low} to {high}"
         raise ValueError(f"histc: got {got}, want 1 at least, and finite bounds in order")
-    flat = cast(plain_reshape(x.detach(), (x.numel,)), float64)
-    at = ops.op("unary", f="floor")((flat - low) * (count / (high - low)))
+    kind = float32 if x.dtype.is_float and x.dtype.itemsize <= 4 else float64
+    flat = cast(plain_reshape(x.detach(), (x.numel,)), kind)
+    at = ops.op("unary", f="floor")((flat - low) * count / (high - low))
     at = ops.scalar_op("minimum", count - 1)(at)
     inside = ops.op("binary", f="and")(
         ops.scalar_op("ge", low)(flat), ops.scalar_op("le", high)(flat)

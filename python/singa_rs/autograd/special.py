@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..tensor import Tensor
 from .casting import floating
-from .finite import isnan
 from .index import where
 from .pairs import float_operands
 from .parametrised import Polygamma
@@ -51,5 +51,6 @@ def xlog1py(a: Tensor, b: Any) -> Tensor:
         ShapeError: shapes that do not broadcast.
     """
     a, b = float_operands("xlog1py", a, b)
-    none = (a.detach() == 0) & ~isnan(b)
+    known = b.detach()
+    none = (a.detach() == 0) & ((known <= -1) | (known == math.inf))
     return where(none, 0.0, a * log1p(where(none, 0.0, b)))

@@ -73,6 +73,8 @@ class Operator:
     #: Whether the node is known after backward; a user's may hold values in its attributes.
     lasts = False
     host = False
+    #: Whether the output may share the input's memory, so that writes into one are into both.
+    is_view = False
     #: The line of the user's program that it was recorded under; 0 outside of recordings.
     origin = 0
     _name: str | None = None
@@ -310,6 +312,8 @@ def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None
             y.requires_grad = False
             if mode.nodes is None:
                 y._source = Source(node, i, tuple(map(ref, xs)))
+        if node.is_view and node.differentiable and not xs[0].requires_grad:
+            node.keep(xs, ys)
         return
     node.keep(xs, ys)
     node.edges = (edge(xs[0]),) if len(xs) == 1 else tuple(map(edge, xs))

@@ -24,6 +24,8 @@ Ints = int | Sequence[int]
 class View(KeepsShape):
     """An operation whose output shares its input's memory, if strides can express it."""
 
+    is_view = True
+
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         (x,) = xs
         self.shape = x.shape

@@ -94,9 +94,10 @@ class Tree:
                 self._visit(child, join(self.paths[id(layer)], name), layer)
 
     def _unnamed(self, layer: Layer) -> list[Layer]:
-        children = alive(layer)
+        """The children that have no place. Those that have one leave the model with it."""
+        children = [child for child in alive(layer) if id(child) not in self.paths]
         layer._node.unnamed = [weakref.ref(child) for child in children]
-        return [child for child in children if id(child) not in self.paths]
+        return children
 
     def _visit(self, layer: Layer, path: str, owner: Layer | None = None) -> None:
         if id(layer) in self.paths:

@@ -245,6 +245,10 @@ class Attempt:
         self.call.root = None  # the model keeps the attempt, which must not keep the model alive
         self.before.let_go()
         self.after.let_go()
+        self.changes = {
+            path: (old and old.alone(), new and new.alone())
+            for path, (old, new) in self.changes.items()
+        }
 
     def run(self) -> list[Tensor]:
         """Runs the graph once on the call's arguments."""

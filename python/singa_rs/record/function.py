@@ -173,6 +173,7 @@ class GraphFunction:
         The caller holds the lock."""
         if self._is_recording:  # re-entered by this thread, from a signal handler or the like
             return None
+        self._ready = None  # it may hold what the program has let go
         count, snapshot = count_changes(), call.look(watched=True)
         call.identify(snapshot.known, snapshot.turns)
         entry, reason = self._find(call, snapshot)

@@ -71,6 +71,11 @@ class Item(NamedTuple):
     key: Any
     value: Any
 
+    def alone(self) -> Item:
+        """The same without the owner; what nothing can be written to loses its key."""
+        is_fixed = isinstance(self.owner, (tuple, bytearray))
+        return Item(None, None if is_fixed else self.key, self.value)
+
 
 class Snapshot:
     """The scalars and tensors in the attributes of `root` and of what is below it, by path; those
@@ -166,7 +171,8 @@ class Snapshot:
                 copy[key] = value
 
     def let_go(self) -> None:
-        """Forgets the tensors and all other objects, except those that own the items."""
+        """Forgets the tensors and all other objects, those that own the items, too."""
+        self.items = {path: item.alone() for path, item in self.items.items()}
         self.tensors, self.objects, self.generators = {}, [], {}
         self.functions, self.kinds = [], []
         self.contents, self.places, self.fixtures = [], [], []
