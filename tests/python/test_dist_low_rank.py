@@ -54,7 +54,7 @@ def _stepped(steps, restored_at=None):
             given = [tensor.from_numpy(x) for x in (dw, db)]
             loss = autograd.reduce_sum(w * given[0]) + autograd.reduce_sum(b * given[1])
             one.backward_and_low_rank_update(loss, rank=2)
-    return w.to_numpy(), b.to_numpy(), one.get_states()["residual"]["w"].to_numpy()
+    return w.to_numpy(), b.to_numpy(), one.get_states()["exchange_residual"]["w"].to_numpy()
 
 
 def by_hand(n, steps):

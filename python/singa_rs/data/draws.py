@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_ORDER, _BATCH, _SPLIT = range(3)
+_ORDER, _BATCH, _SPLIT, _SAMPLES = range(4)
 
 
 class _Here(threading.local):
@@ -50,10 +50,12 @@ def split_order(count: int, seed: int) -> np.ndarray:
 
 
 @contextmanager
-def drawing(seed: int, epoch: int, number: int) -> Iterator[None]:
-    """`rng()` is the generator of a batch in the block."""
+def drawing(seed: int, epoch: int, number: int, reads: bool = False) -> Iterator[None]:
+    """`rng()` is the generator of a batch in the block; with `reads` that with which an iterable
+    makes the batch's samples."""
     before = _here.generator
-    _here.generator = np.random.Generator(_bits(seed, epoch, _BATCH, number))
+    bits = _bits(seed, epoch, _SAMPLES if reads else _BATCH, number)
+    _here.generator = np.random.Generator(bits)
     try:
         yield
     finally:

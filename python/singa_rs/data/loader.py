@@ -169,7 +169,8 @@ class DataLoader:
     def _tasks(self, place: Place) -> Iterator[Any]:
         """What the batches from a place on are made of."""
         if isinstance(self._source, Stream):
-            return self._source.read(self.batch_size, place.position, self.drop_last)
+            around = partial(self._job.reading, place.epoch)
+            return self._source.read(self.batch_size, place.position, self.drop_last, around)
         count, size = len(self._source), self._rows
         rows = order(count, self.seed, place.epoch) if self.shuffle else np.arange(count)
         batches = (rows[i * size : (i + 1) * size] for i in range(place.position, len(self)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from contextlib import AbstractContextManager
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -74,9 +75,11 @@ class Stream(Source):
     def __getstate__(self) -> dict[str, Any]:
         return {}  # workers get the samples, and an iterator cannot be copied
 
-    def read(self, size: int, start: int, is_whole: bool) -> Iterator[list[Any]]:
+    def read(
+        self, size: int, start: int, is_whole: bool, around: Callable[[int], Any]
+    ) -> Iterator[list[Any]]:
         """The samples in groups of `size`, without the first `start` groups; with a smaller last
-        one unless `is_whole`.
+        one unless `is_whole`. Each group is read within the context `around` its number.
 
         Raises:
             ValueError: an iterator that was iterated before.
@@ -89,20 +92,24 @@ class Stream(Source):
                     "want an object whose __iter__ starts again"
                 )
             self._is_used_up = True
-        return _groups(samples, size, start, is_whole)
+        return _groups(samples, size, start, is_whole, around)
 
     def samples(self, task: list[Any]) -> list[Any]:
         """The samples as they were read."""
         return task
 
 
-def _groups(samples: Iterator[Any], size: int, start: int, is_whole: bool) -> Iterator[list[Any]]:
-    for _ in islice(samples, size * start):
-        pass
-    while len(group := list(islice(samples, size))) == size:
-        yield group
-    if group and not is_whole:
-        yield group
+def _groups(
+    samples: Iterator[Any], size: int, start: int, is_whole: bool, around: Callable[[int], Any]
+) -> Iterator[list[Any]]:
+    for number in count():
+        with around(number):
+            group = list(islice(samples, size))
+        is_last = len(group) < size
+        if number >= start and group and not (is_last and is_whole):
+            yield group
+        if is_last:
+            return
 
 
 def source_of(op: str, dataset: Any) -> Source:
@@ -155,6 +162,10 @@ class Job:
     ) -> None:
         self._source, self._seed, self._share = source, seed, share
         self._stack, self._transform = stack, transform
+
+    def reading(self, epoch: int, number: int) -> AbstractContextManager[None]:
+        """A context in which an iterable makes the samples of batch `number` of an epoch."""
+        return drawing(self._seed, epoch, self._share.stream(number), reads=True)
 
     def make(self, epoch: int, number: int, task: Any) -> Any:
         """Batch `number` of an epoch."""

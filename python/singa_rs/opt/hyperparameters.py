@@ -213,7 +213,7 @@ class Scheduled:
         if not found:
             raise ValueError(f"{type(self).__name__}.observe: no hyperparameter is an OnPlateau")
         for schedule in {id(schedule): schedule for _, schedule, _ in found}.values():
-            schedule.observe(metric)
+            schedule._observe(metric)
         for name, schedule, holder in found:
             self._evaluate(f"{type(self).__name__}: {name}", schedule, holder)
 

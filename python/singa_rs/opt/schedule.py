@@ -56,7 +56,7 @@ class DecayScheduler(Hinted):
         """The value at a step."""
         raise NotImplementedError(f"{type(self).__name__} has no call")
 
-    def observe(self, metric: Any) -> None:
+    def _observe(self, metric: Any) -> None:
         """Shows a number, such as a validation loss, to a schedule that has a `state`."""
         raise NotImplementedError(f"{type(self).__name__} has no observe")
 

@@ -150,9 +150,9 @@ class Warmup(DecayScheduler):
     def state(self, value: Tensor | None) -> None:
         self.then.state = value
 
-    def observe(self, metric: Any) -> None:
+    def _observe(self, metric: Any) -> None:
         """Shows a number to the schedule that follows."""
-        self.then.observe(metric)
+        self.then._observe(metric)
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
@@ -218,7 +218,7 @@ class OnPlateau(DecayScheduler):
         _check_step(step, self)
         return self.state[:1]
 
-    def observe(self, metric: Any) -> None:
+    def _observe(self, metric: Any) -> None:
         """Counts an observation, and reduces the value if it is one too many without improvement.
 
         Raises:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import defs, helper
 
-from .. import __version__, record
+from .. import __version__, files, record
 from ..errors import ShapeError
 from ..module import Module
 from ..tensor import Placeholder, Tensor
@@ -124,7 +126,11 @@ def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
 
 def export(model: Any, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
     """Writes a model or a function into a file; `options` are those of `model_proto`."""
-    onnx.save(model_proto(model, inputs, **options), fspath(path))
+    made, name = model_proto(model, inputs, **options), files.path_of("export", path)
+    kinds = onnx.serialization.registry
+    kind = kinds.get_format_from_file_extension(os.path.splitext(name)[1]) or "protobuf"
+    with files.replacing("export", name) as file:
+        onnx.save(made, file, kind)
 
 
 def _names(
@@ -179,8 +185,12 @@ def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
     if not axes.base:
         return program([record.operations(forward, root, _stand_ins(args))], [{}])
     failure: Exception | None = None
-    for change in (lambda n: 2 * n, lambda n: n // 2, lambda n: n + 1, lambda n: n - 1):
-        sizes = settings(axes.base, lambda label, c=change: c(axes.base[label]))
+    # Operations take shorter ways for extents of 1.
+    several = {label: max(size, 2) for label, size in axes.base.items()}
+    bases = [several] if several == axes.base else [several, axes.base]
+    changes = (lambda n: 2 * n, lambda n: n // 2, lambda n: n + 1, lambda n: n - 1)
+    for base, change in itertools.product(bases, changes):
+        sizes = settings(base, lambda label, b=base, c=change: c(b[label]))
         if any(one < 1 for setting in sizes for one in setting.values()):
             continue
         try:

@@ -18,8 +18,8 @@ from ..exchange import Pair
 from ..moments import Moments
 
 #: What error feedback keeps of each parameter's gradient: the residual, and the velocity where
-#: momentum is corrected.
-RESIDUAL, VELOCITY = "residual", "velocity"
+#: momentum is corrected. Moments of optimizers have other names.
+RESIDUAL, VELOCITY = "exchange_residual", "exchange_velocity"
 
 
 def check_unscaled(what: str) -> None:

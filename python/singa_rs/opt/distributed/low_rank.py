@@ -16,7 +16,7 @@ from ..moments import Moments
 from .gradients import RESIDUAL, filled, windowed
 
 #: The right factor of each parameter's last gradient, from which the next one begins.
-FACTOR = "factor"
+FACTOR = "exchange_factor"
 
 
 class Factored(Moments):

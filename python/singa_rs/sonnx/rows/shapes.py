@@ -143,7 +143,9 @@ def range_(start: Any, limit: Any, delta: Any, *, frame: Frame) -> Tensor:
     first, last, step = (np.reshape(x, ())[()] for x in (start, limit, delta))
     if not step:
         raise ValueError(f"Range: got delta {step}, want another than 0")
-    made = np.arange(max(0, math.ceil((last - first) / step))).astype(first.dtype)
+    # In float64, as ONNX's functions and runtimes count.
+    count = math.ceil((float(last) - float(first)) / float(step))
+    made = np.arange(max(0, count)).astype(first.dtype)
     return to_tensor((first + made * step).astype(first.dtype), frame.device)
 
 

@@ -62,7 +62,10 @@ def max_pool(w: Writer, step: Step) -> tuple[str | None, ...]:
     """The greatest element of each window; where it is, is not written."""
     x, dtype = w.name(step.inputs[0]), w.meta(step.inputs[0]).dtype
     x = w.cast(x, "float64") if dtype == "int32" else x  # which ONNX does not take
-    made = w.node("MaxPool", [x], kernel_shape=step.attrs["kernel"], **_window(step.attrs))
+    if _is_global(w, step):
+        made = w.node("GlobalMaxPool", [x])
+    else:
+        made = w.node("MaxPool", [x], kernel_shape=step.attrs["kernel"], **_window(step.attrs))
     return (w.cast(made, dtype) if dtype == "int32" else made, None)
 
 
@@ -70,6 +73,8 @@ def max_pool(w: Writer, step: Step) -> tuple[str | None, ...]:
 def avg_pool(w: Writer, step: Step) -> str:
     """The mean of each window."""
     a, divisor = step.attrs, step.attrs.get("divisor")
+    if _is_global(w, step) and divisor is None:
+        return w.node("GlobalAveragePool", [w.name(step.inputs[0])])
     x, window = w.name(step.inputs[0]), _window(a)
     if divisor is not None and a.get("ceil_mode"):
         # ONNX divides by the elements of a window that are within the padding.
@@ -86,6 +91,20 @@ def avg_pool(w: Writer, step: Step) -> str:
         return made
     share = math.prod(a["kernel"]) / divisor
     return w.node("Mul", [made, w.constant(share, w.meta(step.inputs[0]).dtype)])
+
+
+def _is_global(w: Writer, step: Step) -> bool:
+    """Whether the only window is an image of any size, which ONNX has operators of their own for.
+
+    Raises:
+        NotImplementedError: other windows whose extents are not known.
+    """
+    a, have = step.attrs, w.shape(step.inputs[0])[2:]
+    if all(isinstance(n, int) for n in (*a["kernel"], *a["stride"], *a["padding"])):
+        return False
+    if tuple(a["kernel"]) == tuple(have) and not any(a["padding"]):
+        return True
+    raise NotImplementedError("export: pooling by windows that depend on the size of an image")
 
 
 def _padded(w: Writer, step: Step) -> str:
