@@ -2,6 +2,7 @@
 //! execution and for results; a recorded graph plans its own arena.
 #![allow(unsafe_code)]
 
+use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -60,7 +61,36 @@ impl Drop for Loan<'_> {
     }
 }
 
-type FreeLists = FxHashMap<usize, Vec<Allocation>>;
+/// Freed memory may take this many times the most memory that was in use, and at least so many
+/// bytes: a step whose tensors have many sizes leaves about twice as much as it uses.
+const MOST_TIMES: usize = 2;
+const LEAST_BOUND: usize = 64 << 20;
+
+/// Freed memory by size class, each with the time at which it was freed, the latest last.
+#[derive(Default)]
+struct FreeLists {
+    classes: FxHashMap<usize, VecDeque<(u64, Allocation)>>,
+    time: u64,
+}
+
+impl FreeLists {
+    fn push(&mut self, allocation: Allocation) {
+        self.time += 1;
+        self.classes.entry(allocation.bytes).or_default().push_back((self.time, allocation));
+    }
+
+    /// What was freed last of a class, which is most likely in a cache.
+    fn latest(&mut self, bytes: usize) -> Option<Allocation> {
+        self.classes.get_mut(&bytes)?.pop_back().map(|(_, allocation)| allocation)
+    }
+
+    /// What has been free for the longest time.
+    fn oldest(&mut self) -> Option<Allocation> {
+        self.classes.retain(|_, class| !class.is_empty());
+        let oldest = self.classes.values_mut().min_by_key(|class| class.front().map(|one| one.0));
+        oldest?.pop_front().map(|(_, allocation)| allocation)
+    }
+}
 
 /// See the module's documentation.
 pub struct Pool {
@@ -112,7 +142,7 @@ impl Pool {
     pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Allocation> {
         let wanted = bytes;
         let bytes = size_class(wanted).ok_or_else(|| self.out_of_memory("allocate", wanted))?;
-        let cached = self.free().get_mut(&bytes).and_then(Vec::pop);
+        let cached = self.free().latest(bytes);
         let allocation = match cached {
             Some(allocation) => {
                 self.ledger.release(Account::Pool, bytes);
@@ -142,7 +172,8 @@ impl Pool {
         unsafe { self.backend.fill(allocation.pointer, 0, allocation.bytes) };
     }
 
-    /// Returns an allocation, which is kept for the next request of its size class.
+    /// Returns an allocation, which is kept for the next request of its size class. What has been
+    /// kept for longest is released if it is too much.
     pub fn give(&self, allocation: Allocation, account: Account) {
         if process::is_orphan() {
             return; // the lists' lock may be held forever; the memory dies with the process
@@ -150,7 +181,19 @@ impl Pool {
         self.live.leave(&allocation);
         self.ledger.release(account, allocation.bytes);
         self.ledger.charge(Account::Pool, allocation.bytes);
-        self.free().entry(allocation.bytes).or_default().push(allocation);
+        self.free().push(allocation);
+        let most = MOST_TIMES.saturating_mul(self.ledger.peak()).max(LEAST_BOUND);
+        while self.ledger.balance(Account::Pool) > most {
+            let Some(oldest) = self.free().oldest() else { break };
+            self.release(&oldest);
+        }
+    }
+
+    /// Gives cached memory back to the machine.
+    fn release(&self, allocation: &Allocation) {
+        self.ledger.release(Account::Pool, allocation.bytes);
+        // SAFETY: the allocation came from this backend, and nobody else holds it.
+        unsafe { self.backend.free(allocation.pointer, allocation.bytes) };
     }
 
     /// Moves an allocation in use from one account to another.
@@ -162,15 +205,9 @@ impl Pool {
 
     /// Releases all cached memory to the machine; returns the number of bytes.
     pub fn trim(&self) -> usize {
-        let lists = std::mem::take(&mut *self.free());
-        let mut total = 0;
-        for allocation in lists.into_values().flatten() {
-            total += allocation.bytes;
-            // SAFETY: the allocation came from this backend, and nobody else holds it.
-            unsafe { self.backend.free(allocation.pointer, allocation.bytes) };
-        }
-        self.ledger.release(Account::Pool, total);
-        total
+        let lists = std::mem::take(&mut self.free().classes);
+        let all = lists.into_values().flatten().map(|(_, allocation)| allocation);
+        all.inspect(|allocation| self.release(allocation)).map(|allocation| allocation.bytes).sum()
     }
 
     fn fresh(&self, bytes: usize) -> Option<Allocation> {

@@ -137,14 +137,14 @@ def test_values_that_wait_are_taken_whole_or_not_at_all():
             return x
 
     net = Pair()
-    net._node.pending = {"a": np.ones(2), "b": np.array([0.5, 1])}
+    net._layer_node.pending = {"a": np.ones(2), "b": np.array([0.5, 1])}
     for _ in range(2):
         with pytest.raises(CheckpointError, match="'b'"):
             net(ROW)
-        assert not hasattr(net, "a") and set(net._node.pending) == {"a", "b"}
-    net._node.pending["b"] = np.array([4.0, 5.0])
+        assert not hasattr(net, "a") and set(net._layer_node.pending) == {"a", "b"}
+    net._layer_node.pending["b"] = np.array([4.0, 5.0])
     net(ROW)
-    assert net.a.tolist() == [1, 1] and net.b.tolist() == [4, 5] and not net._node.pending
+    assert net.a.tolist() == [1, 1] and net.b.tolist() == [4, 5] and not net._layer_node.pending
 
 
 # ---- optimizers ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from abc import ABCMeta
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, overload
@@ -23,15 +24,16 @@ if TYPE_CHECKING:
     from .typed import Forwards, Given, P, R
 
 
-class _LayerType(type):
-    """Notes which layer's constructor makes a layer, and changes to attributes of the class."""
+class _LayerType(ABCMeta):
+    """Notes which layer's constructor makes a layer, and changes to attributes of the class. As an
+    `ABCMeta` it lets programs' classes have abstract methods."""
 
     if not TYPE_CHECKING:  # to type checkers a layer is what its constructor makes
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             layer = cls.__new__(cls, *args, **kwargs)
             if now.constructing:
-                now.constructing[-1]._node.unnamed.append(weakref.ref(layer))
+                now.constructing[-1]._layer_node.unnamed.append(weakref.ref(layer))
             now.constructing.append(layer)
             try:
                 check_flags(cls.__name__, cls.__init__, (layer, *args), kwargs)
@@ -75,7 +77,7 @@ class Layer(metaclass=_LayerType):
 
     _is_layer = True
     #: Set by `__new__`.
-    _node: Node
+    _layer_node: Node
     _initialized: bool
     #: The attributes that a subclass keeps in slots.
     _slots: ClassVar[tuple[str, ...]] = ()
@@ -89,9 +91,9 @@ class Layer(metaclass=_LayerType):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """A layer that may be given attributes before `Layer.__init__` is called."""
         layer = super().__new__(cls)
-        object.__setattr__(layer, "_node", Node())
+        object.__setattr__(layer, "_layer_node", Node())
         if args or kwargs:
-            layer._node.arguments = text.arguments(args, kwargs)
+            layer._layer_node.arguments = text.arguments(args, kwargs)
         object.__setattr__(layer, "_initialized", False)
         return layer
 
@@ -149,19 +151,21 @@ class Layer(metaclass=_LayerType):
             self._check_registered(name, child)
         note_change()
         for name, child in named.items():
-            self._node.registered[name] = child
+            self._layer_node.registered[name] = child
             tree.hold(child, self)
 
     def _check_registered(self, name: str, child: Any) -> None:
         if not isinstance(child, Layer):
             raise TypeError(f"register_layers: got {child!r} for {name!r}, want a Layer")
-        if self._node.registered.get(name, child) is not child:
+        if self._layer_node.registered.get(name, child) is not child:
             raise ValueError(f"register_layers: the name {name!r} belongs to another layer")
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares
 
         def __getattr__(self, name: str) -> Any:
-            registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
+            registered = (
+                self.__dict__["_layer_node"].registered if "_layer_node" in self.__dict__ else {}
+            )
             if name in registered:
                 return registered[name]
             hint = elsewhere.of_layer(name, hasattr(type(self), "compile"))
@@ -170,7 +174,7 @@ class Layer(metaclass=_LayerType):
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get(name, self) is not value:  # `+=` assigns the same object again
             note_change()
-        node = self._node
+        node = self._layer_node
         self._let_go(name)
         if name in node.registered and isinstance(value, Layer):
             node.registered[name] = value
@@ -189,20 +193,20 @@ class Layer(metaclass=_LayerType):
     def __delattr__(self, name: str) -> None:
         note_change()
         self._let_go(name)
-        if self._node.registered.pop(name, None) is None:
+        if self._layer_node.registered.pop(name, None) is None:
             object.__delattr__(self, name)
-        self._node.states.discard(name)
+        self._layer_node.states.discard(name)
 
     def _let_go(self, name: str) -> None:
         """The layers held under a name lose their place, until they are called again."""
-        held = self._node.registered.get(name, self.__dict__.get(name))
+        held = self._layer_node.registered.get(name, self.__dict__.get(name))
         if isinstance(held, (Layer, list, tuple, dict)):
             for _, member in members(name, held):
                 if isinstance(member, Layer):
                     tree.let_go(member, self)
 
     #: Attributes that recordings do not inspect, as others imply them.
-    _unwatched = frozenset({"_node"})
+    _unwatched = frozenset({"_layer_node"})
 
     def _watched(self) -> Iterator[tuple[str, Any]]:
         """What a recorded step may read: attributes, and the layers that none of them holds."""
@@ -210,13 +214,13 @@ class Layer(metaclass=_LayerType):
         for name, value in self.__dict__.items():
             if name not in unwatched:
                 yield name, value
-        yield from self._node.registered.items()
+        yield from self._layer_node.registered.items()
         for index, child in enumerate(tree.alive(self)):
             yield f"{type(child).__name__}#{index}", child
         if self._slots:
             yield from self._in_slots()
-        if self._node.taps:
-            yield "(taps)", tuple(self._node.taps)
+        if self._layer_node.taps:
+            yield "(taps)", tuple(self._layer_node.taps)
 
     def _in_slots(self) -> list[tuple[str, Any]]:
         found = [(name, getattr(self, name, NOTHING)) for name in self._slots]
@@ -225,7 +229,7 @@ class Layer(metaclass=_LayerType):
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes. Given True, it leaves a layer that was
         initialised meanwhile as its `initialize` left it."""
-        attributes, node = dict(self.__dict__), self._node
+        attributes, node = dict(self.__dict__), self._layer_node
         kept = self._in_slots() if self._slots else ()
         remembered = node.remembered()
         node.made = None
@@ -280,7 +284,7 @@ class Layer(metaclass=_LayerType):
         tree.hold_members(self)
 
     #: Attributes that no two layers share.
-    _own = frozenset({"_node"})
+    _own = frozenset({"_layer_node"})
 
     def _makes_tensors(self) -> bool:
         """Whether `initialize` has yet to run, and is not just Layer's own."""

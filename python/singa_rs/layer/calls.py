@@ -30,7 +30,7 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
-        node = self._node
+        node = self._layer_node
         attributes, states = dict(self.__dict__), set(node.states)
         node.initializing += 1
         try:
@@ -74,7 +74,7 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not self._initialized:  # by another thread meanwhile
                     self.initialize(*args, **kwargs)
                     self._initialized = True
-        node = self._node
+        node = self._layer_node
         recorded = is_recording()
         before = begin_layer(node.path) if recorded else 0
         running.append(self)
@@ -107,7 +107,7 @@ def reraise(
         except Exception as named:
             error = named
     if isinstance(error, Exception) and is_own(error):
-        place(error, layer._node.path)
+        place(error, layer._layer_node.path)
         raise shortened(error) from error.__cause__
     raise error
 
@@ -129,7 +129,7 @@ def with_place(layer: Layer) -> None:
     """Gives a layer its place in the model that calls it; outside of models, just its names."""
     running = now.running
     if running:
-        if running[0]._node.token not in layer._node.roots:
+        if running[0]._layer_node.token not in layer._layer_node.roots:
             tree.join_model(layer, running)
     elif not layer._initialized:
         Tree(tree.root_of(layer))

@@ -36,7 +36,7 @@ def _collection(layer: Layer) -> Iterator[tuple[Collection, bool]]:
 
 
 def _own(layer: Layer, parameters_only: bool, names: dict[int, str]) -> dict[str, Tensor]:
-    states = () if parameters_only else layer._node.states
+    states = () if parameters_only else layer._layer_node.states
     return {
         names[id(member)]: member
         for name, member in named_members(layer)
@@ -160,7 +160,7 @@ def settle(layer: Layer) -> None:
     claims: list[tuple[dict[str, Any], str]] = []
     for name, member in named_members(layer):
         if isinstance(member, Tensor):
-            full = join(layer._node.path, name)
+            full = join(layer._layer_node.path, name)
             rename(member, full)
             member.set_account("parameters" if member.stores_grad else "states")
             for node, key in _claims(full, owners(layer)):
@@ -189,8 +189,8 @@ def _is_skipped(full: str, shape: tuple[int, ...], node: Node, key: str) -> bool
 def _claims(full: str, holders: list[Layer]) -> Iterator[tuple[Node, str]]:
     """Where values are pending for a tensor, and under which name; the outermost holder's last."""
     for owner in holders:
-        pending = owner._node.pending
-        relative = full.removeprefix(join(owner._node.path, ""))
+        pending = owner._layer_node.pending
+        relative = full.removeprefix(join(owner._layer_node.path, ""))
         name = full if full in pending else relative
         if name in pending:
-            yield owner._node, name
+            yield owner._layer_node, name

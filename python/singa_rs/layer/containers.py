@@ -20,7 +20,7 @@ class _Container(Layer):
     """Layers that another layer calls; they are named by their places (`blocks.0.W`)."""
 
     def __len__(self) -> int:
-        return len(self._node.registered)
+        return len(self._layer_node.registered)
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError
@@ -34,7 +34,7 @@ class _Container(Layer):
         for name, one in layers.items():
             if not isinstance(one, Layer):
                 raise TypeError(f"{type(self).__name__}: got {one!r} for {name!r}, want a Layer")
-        for name in list(self._node.registered):
+        for name in list(self._layer_node.registered):
             delattr(self, name)
         self.register_layers(dict(layers))
 
@@ -55,7 +55,7 @@ class ModuleList(_Container, Generic[L]):
         self._replace({str(i): one for i, one in enumerate(layers)})
 
     def __iter__(self) -> Iterator[L]:
-        return iter(list(self._node.registered.values()))
+        return iter(list(self._layer_node.registered.values()))
 
     @overload
     def __getitem__(self, index: int) -> L: ...
@@ -128,10 +128,10 @@ class ModuleDict(_Container, Generic[L]):
                 raise TypeError(f"ModuleDict: got key {key!r}, want a str")
             if not key or "." in key or key in self.__dict__:
                 raise ValueError(f"ModuleDict: got key {key!r}, want a name without dots")
-        self._replace({**self._node.registered, **layers})
+        self._replace({**self._layer_node.registered, **layers})
 
     def __getitem__(self, key: str) -> L:
-        return self._node.registered[key]
+        return self._layer_node.registered[key]
 
     def __setitem__(self, key: str, layer: L) -> None:
         self.update({key: layer})
@@ -140,25 +140,25 @@ class ModuleDict(_Container, Generic[L]):
         self.pop(key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._node.registered))
+        return iter(list(self._layer_node.registered))
 
     def __contains__(self, key: object) -> bool:
-        return key in self._node.registered
+        return key in self._layer_node.registered
 
     def keys(self) -> KeysView[str]:
         """The keys, in the order in which they came."""
-        return dict(self._node.registered).keys()
+        return dict(self._layer_node.registered).keys()
 
     def values(self) -> ValuesView[L]:
         """The layers."""
-        return dict(self._node.registered).values()
+        return dict(self._layer_node.registered).values()
 
     def items(self) -> ItemsView[str, L]:
         """The keys and layers."""
-        return dict(self._node.registered).items()
+        return dict(self._layer_node.registered).items()
 
     def pop(self, key: str) -> L:
         """Removes the layer with a key, and returns it."""
-        taken = self._node.registered[key]
+        taken = self._layer_node.registered[key]
         self._replace({name: one for name, one in self.items() if name != key})
         return taken

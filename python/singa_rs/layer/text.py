@@ -16,7 +16,7 @@ _PLAIN = (bool, int, float, str, type(None))
 def arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The arguments of a constructor as they may be written, "..." for those that are no numbers,
     text or tuples of these. Nothing of them is kept alive."""
-    given = [_shown(one) for one in args if not hasattr(one, "_node")]
+    given = [_shown(one) for one in args if not hasattr(one, "_layer_node")]
     return ", ".join([*given, *(f"{name}={_shown(one)}" for name, one in kwargs.items())])
 
 
@@ -34,9 +34,9 @@ def tree(layer: Layer) -> str:
     lines: list[str] = []
     counted: set[int] = set()
     parents: list[str] = []
-    start = len(layer._node.path) + 1 if layer._node.path else 0
+    start = len(layer._layer_node.path) + 1 if layer._layer_node.path else 0
     for one in below(layer):
-        path = one._node.path if one is layer else one._node.path[start:]
+        path = one._layer_node.path if one is layer else one._layer_node.path[start:]
         while parents and not path.startswith(f"{parents[-1]}."):
             parents.pop()
         name = path[len(parents[-1]) + 1 :] if parents else path
@@ -57,7 +57,7 @@ def _line(layer: Layer, name: str, counted: set[int]) -> str:
     fresh = {id(t): t for t in own.values() if id(t) not in counted}
     counted.update(fresh)
     label = f"{name}: " if name else ""
-    made = f"{label}{type(layer).__name__}({layer._node.arguments})"
+    made = f"{label}{type(layer).__name__}({layer._layer_node.arguments})"
     if layer._makes_tensors():
         return f"{made}  not called yet"
     if not own:

@@ -40,7 +40,7 @@ def members(name: str, value: Any, seen: frozenset[int] = frozenset()) -> Iterat
 
 def named_members(layer: Layer) -> Iterator[tuple[str, Any]]:
     """The layers and tensors directly below a layer that have a name of their own."""
-    yield from layer._node.registered.items()
+    yield from layer._layer_node.registered.items()
     for name, value in list(layer.__dict__.items()):
         yield from members(name, value)
 
@@ -65,7 +65,9 @@ def closes_over_layers(value: Any, seen: frozenset[int] = frozenset()) -> bool:
 
 def _fresh_name(layer: Layer, child: Layer) -> str:
     stem, index = type(child).__name__, 0
-    taken = {name.partition(".")[0] for name, _ in named_members(layer)} | set(layer._node.given)
+    taken = {name.partition(".")[0] for name, _ in named_members(layer)} | set(
+        layer._layer_node.given
+    )
     while f"{stem}_{index}" in taken:
         index += 1
     return f"{stem}_{index}"
@@ -73,7 +75,7 @@ def _fresh_name(layer: Layer, child: Layer) -> str:
 
 def alive(layer: Layer) -> list[Layer]:
     """The layers that were made in a layer's constructor or called in its forward."""
-    return [child for ref in layer._node.unnamed if (child := ref()) is not None]
+    return [child for ref in layer._layer_node.unnamed if (child := ref()) is not None]
 
 
 class Tree:
@@ -83,20 +85,20 @@ class Tree:
         self.paths: dict[int, str] = {}
         self.names: dict[int, str] = {}
         self.layers: list[Layer] = []
-        self.token = root._node.token
+        self.token = root._layer_node.token
         self._visit(root, "")
         for layer in self.layers:  # grows while it is walked
             for child in self._unnamed(layer):
-                name = next((n for n, c in layer._node.given.items() if c is child), None)
+                name = next((n for n, c in layer._layer_node.given.items() if c is child), None)
                 if name is None:
                     name = _fresh_name(layer, child)
-                    layer._node.given[name] = child
+                    layer._layer_node.given[name] = child
                 self._visit(child, join(self.paths[id(layer)], name), layer)
 
     def _unnamed(self, layer: Layer) -> list[Layer]:
         """The children that have no place. Those that have one leave the model with it."""
         children = [child for child in alive(layer) if id(child) not in self.paths]
-        layer._node.unnamed = [weakref.ref(child) for child in children]
+        layer._layer_node.unnamed = [weakref.ref(child) for child in children]
         return children
 
     def _visit(self, layer: Layer, path: str, owner: Layer | None = None) -> None:
@@ -104,10 +106,10 @@ class Tree:
             return
         self.paths[id(layer)] = path
         self.layers.append(layer)
-        layer._node.path = path
-        layer._node.roots.add(self.token)
+        layer._layer_node.path = path
+        layer._layer_node.roots.add(self.token)
         if owner is not None:
-            layer._node.owner = weakref.ref(owner)
+            layer._layer_node.owner = weakref.ref(owner)
         for name, member in list(named_members(layer)):
             if isinstance(member, Tensor):
                 self._name(member, join(path, name))
@@ -138,8 +140,8 @@ def root_of(layer: Layer) -> Layer:
 def owners(layer: Layer) -> list[Layer]:
     """The layer, the one that holds it, and so on outwards."""
     chain = [layer]
-    while chain[-1]._node.owner is not None:
-        owner = chain[-1]._node.owner()
+    while chain[-1]._layer_node.owner is not None:
+        owner = chain[-1]._layer_node.owner()
         if owner is None or any(owner is one for one in chain):
             break
         chain.append(owner)
@@ -151,15 +153,15 @@ def join_model(layer: Layer, running: list[Layer]) -> None:
     it, else below the layer that calls it."""
     root = root_of(running[0])
     if id(layer) not in Tree(root).paths:
-        running[-1]._node.unnamed.append(weakref.ref(layer))
+        running[-1]._layer_node.unnamed.append(weakref.ref(layer))
         Tree(root)
-    layer._node.roots.add(running[0]._node.token)
+    layer._layer_node.roots.add(running[0]._layer_node.token)
 
 
 def hold(layer: Layer, holder: Layer) -> None:
     """Notes that `holder` holds a layer, unless the layer holds `holder`."""
     if not any(layer is owner for owner in owners(holder)):
-        layer._node.owner = weakref.ref(holder)
+        layer._layer_node.owner = weakref.ref(holder)
 
 
 def hold_members(holder: Layer) -> None:
@@ -171,9 +173,9 @@ def hold_members(holder: Layer) -> None:
 
 def let_go(layer: Layer, holder: Layer) -> None:
     """Forgets that a layer belongs to `holder` and the layers around it."""
-    layer._node.roots.clear()
+    layer._layer_node.roots.clear()
     for owner in owners(holder):
-        owner._node.unnamed = [ref for ref in owner._node.unnamed if ref() is not layer]
+        owner._layer_node.unnamed = [ref for ref in owner._layer_node.unnamed if ref() is not layer]
 
 
 class Collection:
@@ -187,6 +189,6 @@ class Collection:
     def children(self, layer: Layer) -> list[Layer]:
         """The layers directly below one, without those that hold it."""
         found = [m for _, m in named_members(layer) if not isinstance(m, Tensor)]
-        found += [child for child in alive(layer) if child._node.owner() is layer]
+        found += [child for child in alive(layer) if child._layer_node.owner() is layer]
         known = {id(one): one for one in found if id(one) in self.tree.paths}
         return [one for one in known.values() if not any(one is o for o in self.open)]

@@ -110,11 +110,11 @@ class Module(Stepped, Saved, Fitted, Tappable):
             made = self._graphs.call(None, self, args)
             if made is not MISS:
                 return made
-        mode = self._mode("__call__")
+        mode = self._mode_of("__call__")
         if mode and not self._asked and not now.running:
             self._warn_of_forward()
         if self._graphs is not None and not now.running:
-            method = getattr(self, self._step())
+            method = getattr(self, self._default_method())
             call = getattr(getattr(method, "__func__", None), "call", None)
             if call is not None:  # None for a method assigned to the instance
                 return call(self, mode, args, kwargs)
@@ -125,7 +125,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
         with autograd._training_scope(mode):
             return (train or self.forward)(*args, **kwargs)
 
-    def _mode(self, entry: str) -> bool:
+    def _mode_of(self, entry: str) -> bool:
         """The mode of a call of `entry`."""
         if not self._has_mode:
             inherits = entry != "train_one_batch" and (entry == "forward" or now.running)
@@ -224,7 +224,9 @@ def _table(module: Layer) -> str:
         total += count
         frozen += sum(prod(t.shape) for t in own.values() if not t.requires_grad)
         unknown = "-" if layer._makes_tensors() else f"{count:,}"
-        rows.append((layer._node.path or "(model)", type(layer).__name__, _shape(layer), unknown))
+        rows.append(
+            (layer._layer_node.path or "(model)", type(layer).__name__, _shape(layer), unknown)
+        )
     lines = _align([_HEAD, *rows])
     lines.insert(1, "-" * max(map(len, lines)))
     more = f", {frozen:,} of them frozen" if frozen else ""
@@ -233,7 +235,7 @@ def _table(module: Layer) -> str:
 
 
 def _shape(layer: Any) -> str:
-    shape = layer._node.output_shape
+    shape = layer._layer_node.output_shape
     return "-" if shape is None else str(tuple(shape))
 
 

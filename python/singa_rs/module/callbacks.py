@@ -289,7 +289,7 @@ def holders(model: Module) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     for one in below(model):
         for name, value in list(vars(one).items()):
-            place = f"{one._node.path}.{name}".lstrip(".")
+            place = f"{one._layer_node.path}.{name}".lstrip(".")
             for path, inner in _inside(place, value):
                 if id(inner) not in seen:
                     seen.add(id(inner))

@@ -249,7 +249,7 @@ class Graphed(Layer):
         """
         if (ranks is None) != (network is None):
             raise TypeError("plan: got one of ranks and network, want both or none")
-        name = self._step()
+        name = self._default_method()
         method = getattr(type(self), name)
         full = f"{type(self).__name__}.{name}"
         made = record.plan(full, options_of(self), method, self, self.training, args, kwargs)
@@ -257,7 +257,7 @@ class Graphed(Layer):
             made.forecast = forecast(made, self.get_states(), ranks, network)
         return made
 
-    def _step(self) -> str:
+    def _default_method(self) -> str:
         """The name of the method that a call of the module calls."""
         trains = self.training and hasattr(type(self), "train_one_batch")
         return "train_one_batch" if trains else "forward"
@@ -318,7 +318,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
-        training = self._mode(name)
+        training = self._mode_of(name)
         if self._graphs is not None and not kwargs and training is self.training:
             made = self._graphs.call(function, self, args)
             if made is not MISS:
@@ -336,7 +336,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                     made = graphed(function, self, training, args, kwargs)
                 except Exception as error:
                     raise shortened(error) from error.__cause__
-                if self._has_mode and self.training is training and name == self._step():
+                if self._has_mode and self.training is training and name == self._default_method():
                     self._graphs.fast_path = graphed.fast_path()
                 return made
         if holds_array(args) or holds_array(kwargs):
@@ -377,7 +377,7 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
         with_place(self)
         now.running.append(self)
         record.begin_step()
-        before = record.begin_layer(self._node.path)
+        before = record.begin_layer(self._layer_node.path)
         try:
             return function(self, *args, **kwargs)
         finally:

@@ -207,5 +207,5 @@ def _states_to_save(op: str, model: Layer) -> dict[str, Tensor]:
         raise CheckpointError(
             f"{op}: {names}: parameters are created by the first call; call the model"
         )
-    inside = join(model._node.path, "")
+    inside = join(model._layer_node.path, "")
     return {name.removeprefix(inside): one for name, one in found.items()}

@@ -36,7 +36,7 @@ class Stepped(Graphed):
             TypeError: `fpath` is not a path.
         """
         path = files.path_of("save_step", fpath)
-        method = getattr(type(self), self._step())
+        method = getattr(type(self), self._default_method())
         if not args and not kwargs and _takes_arguments(method, self):
             args, kwargs = self._recorded_form(method)
         record.save_step(path, options_of(self), method, self, self.training, args, kwargs)
@@ -47,8 +47,8 @@ class Stepped(Graphed):
         form = None if graphs is None else graphs.form(method.__wrapped__, self.training)
         if form is None:
             raise GraphError(
-                f"save_step: got no arguments for {self._step()}, and no call has been recorded "
-                "whose shapes could be taken; pass some"
+                f"save_step: got no arguments for {self._default_method()}, and no call has been "
+                "recorded whose shapes could be taken; pass some"
             )
         return form
 

@@ -60,7 +60,7 @@ class Tappable(Layer):
         path, found = self._tapped(what)
         if isinstance(found, Tensor):
             return self._taps.of_parameter(found, path)
-        return self._taps.of_layer(found._node, path, value, grad)
+        return self._taps.of_layer(found._layer_node, path, value, grad)
 
     @property
     def taps(self) -> dict[str, Tap]:
@@ -71,8 +71,10 @@ class Tappable(Layer):
         """The name of a layer or parameter, and the layer or parameter itself."""
         if not isinstance(what, (str, Layer, Tensor)):
             raise TypeError(f"tap: got {type(what).__name__}, want a name, a Layer or a Tensor")
-        inside = join(self._node.path, "")
-        named: dict[str, Any] = {one._node.path.removeprefix(inside): one for one in below(self)}
+        inside = join(self._layer_node.path, "")
+        named: dict[str, Any] = {
+            one._layer_node.path.removeprefix(inside): one for one in below(self)
+        }
         named |= {name.removeprefix(inside): one for name, one in self.get_params().items()}
         for name, one in named.items():
             if one is what or name == what:

@@ -97,6 +97,11 @@ class GraphFunction:
         """The graphs that are replayed, with their keys; the most recently used last."""
         return [entry for entries in self._entries.values() for entry in entries]
 
+    @property
+    def result_bytes(self) -> int:
+        """What the results of its graphs take from run to run."""
+        return sum(entry.graph.memory()["results"] for entry in self.entries)
+
     def __call__(
         self,
         function: Callable[..., Any],

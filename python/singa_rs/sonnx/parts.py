@@ -144,6 +144,11 @@ class Stretch(Module):
         moving = tuple(one for one in found.values() if not is_host(one))
         return moving if guesses is None else (guesses.same(), *moving)
 
+    @property
+    def result_bytes(self) -> int:
+        """What the results of its graphs take from run to run."""
+        return sum(one.result_bytes for one in self._graphs.all())
+
     def outputs(self, inputs: Sequence[Value]) -> dict[str, Value] | None:
         """All outputs by name; None if a guess was wrong."""
         with apart():

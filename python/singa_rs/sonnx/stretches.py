@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 VALUES = ArithmeticError, LookupError, TypeError, ValueError
 #: How many stretches are kept, and how many of a part for what it has read.
 _MOST, _MOST_OF_PART = 256, 4
+#: More than so few are kept only while their results take no more bytes than this.
+_FEW, _MOST_BYTES = 8, 64 << 20
 
 
 class _Guessed:
@@ -236,7 +238,10 @@ class Stretches:
     ) -> dict[str, Value] | None:
         """The outputs of a part, recorded or replayed; None if a node reads a value, where the body
         is cut from then on."""
-        stretch = self._known.get(key) or self._made(frame, part, taken.values)
+        stretch = self._known.get(key)
+        if stretch is None:
+            self._limit_results()
+            stretch = self._made(frame, part, taken.values)
         self._known[key] = stretch
         _keep_last(self._known, key, self._whole)
         try:
@@ -295,6 +300,17 @@ class Stretches:
         made.eval()
         made.graph(exact=self.exact, parallel=True)  # small branches are frequent in inference
         return made
+
+    def _limit_results(self) -> None:
+        """Lets go of stretches that were used longest ago, if all results take much memory."""
+        held = [0 if one is None else one.result_bytes for one in self._known.values()]
+        total = sum(held)
+        for size in held[: max(len(held) - _FEW, 0)]:
+            if total <= _MOST_BYTES:
+                break
+            self._known.popitem(last=False)
+            self._whole.clear()
+            total -= size
 
     def _part(self, whole: Body, start: int, end: int) -> Part:
         key = (id(whole), start, end)

@@ -41,7 +41,7 @@ class Fit:
         self._states = model.get_states()
         self._is_whole = not uninitialised(model)
         try:
-            found = match(shapes, self._states, model._node.path)
+            found = match(shapes, self._states, model._layer_node.path)
         except ValueError as error:
             raise CheckpointError(f"{self._where}: {error}") from error
         misfits = {
@@ -92,6 +92,6 @@ class Fit:
             except DTypeError as error:
                 raise Unfit(f"{self._where}: {error}") from error
         if not self._is_whole:
-            node = self._model._node
+            node = self._model._layer_node
             node.pending = {name: np.array(one) for name, one in others.items()}
             node.skips_misfits = self._rules.skips_misfits
