@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import weakref
 from abc import ABCMeta
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 class _LayerType(ABCMeta):
     """Notes which layer's constructor makes a layer, and changes to attributes of the class. As an
     `ABCMeta` it lets programs' classes have abstract methods."""
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any
+    ) -> Any:
+        # Else a class that is made by a call of `type` would be one of the module `abc`.
+        namespace.setdefault("__module__", sys._getframe(1).f_globals.get("__name__"))
+        return super().__new__(mcls, name, bases, namespace, **kwargs)
 
     if not TYPE_CHECKING:  # to type checkers a layer is what its constructor makes
 

@@ -105,10 +105,9 @@ class Graphed(Layer):
         depends on: the arguments' shapes, dtypes, strides and flags, other arguments, the mode,
         and the numbers, strings and tensors in the attributes of the module, its layers and its
         optimizers; of numbers that change, the decisions on them. A condition on anything else (a
-        file) is noticed if it takes effect within the first recordings, and later when a call
-        happens to be recorded again (`check_every`). A function whose recordings keep differing, or
-        that draws from other generators than the device's, runs eagerly, with one RuntimeWarning.
-        `explain()` reports all of this.
+        file) is noticed only when a call happens to be recorded again (`check_every`). A function
+        whose recordings keep differing, or that draws from other generators than the device's, runs
+        eagerly, with one RuntimeWarning. `explain()` reports all of this.
 
         Args:
             inputs: a tensor, array or Placeholder for each argument of `forward`.
@@ -332,6 +331,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         if self._graphs is not None:
             graphed = graph_function(self, function, name, training)
             if graphed is not None:
+                self._graphs.fast_path = None  # it may hold what the program has let go
                 try:
                     made = graphed(function, self, training, args, kwargs)
                 except Exception as error:

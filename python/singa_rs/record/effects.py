@@ -12,9 +12,9 @@ from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
-from .free_variables import is_program
 from .memory import Memory, memory, text
 from .places import Place
+from .programs import is_program
 from .snapshot import Item, Snapshot
 from .symbols import Expression, is_number, place_of
 from .taps import Tapping

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import builtins
-import dis
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from types import (
     BuiltinMethodType,
-    CodeType,
     FunctionType,
     MethodType,
     MethodWrapperType,
     ModuleType,
 )
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from .. import _core
 from ..autograd.tape import Operator
 from ..tensor.keys import Settings
+from .names import is_special, names_of
 from .places import NOTHING, in_slots, own_attributes, read
+from .programs import is_program, is_read
 from .taps import Probe, Tap
 
-#: Modules whose functions and objects are not inspected, except this package's and `_PLAIN`'s
-#: objects.
-_LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
-#: The folder of the standard library.
-_STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 #: Classes of the standard library whose objects hold only what a program puts into them.
 _PLAIN = frozenset(
     {
@@ -57,23 +50,6 @@ class Read(NamedTuple):
     is_silent: bool = False
     #: Whether only which object it is is compared.
     is_opaque: bool = False
-
-
-@cache
-def is_program(module: Any) -> bool:
-    """Whether a module is the user's program, rather than a library that this package knows."""
-    if not isinstance(module, str):
-        return False
-    name = module.partition(".")[0]
-    return name not in _LIBRARIES or name in sys.stdlib_module_names and _is_shadowed(name)
-
-
-def _is_shadowed(name: str) -> bool:
-    """Whether a module of the program has the name of one of the standard library."""
-    origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
-    if not str(origin).endswith(".py"):
-        return False
-    return not origin.startswith(_STANDARD) or os.sep + "site-packages" + os.sep in origin
 
 
 def is_open(value: Any) -> bool:
@@ -115,7 +91,7 @@ def outside(value: Any) -> Iterator[Read]:
     """What a function reads besides its arguments."""
     if not isinstance(value, FunctionType):
         return
-    if not is_program(value.__globals__.get("__name__")):
+    if not is_read(value.__globals__.get("__name__")):
         return
     for key in ("__code__", "__defaults__", "__kwdefaults__"):
         if (held := getattr(value, key)) is not None:
@@ -163,7 +139,7 @@ def _in_space(
         return
     seen.add(id(space))
     if isinstance(space, ModuleType):
-        owners = [vars(space)] if is_program(space.__name__) else []
+        owners = [vars(space)] if is_read(space.__name__) else []
     else:
         owners = list(classes(space))
     for owner in owners:
@@ -193,11 +169,6 @@ def _special(held: Mapping[str, Any]) -> set[str]:
     return {n for n, one in held.items() if isinstance(one, FunctionType) and is_special(n)}
 
 
-def is_special(name: str) -> bool:
-    """Whether a name is of the kind that Python itself looks up."""
-    return name.startswith("__") and name.endswith("__")
-
-
 def _is_data(value: Any) -> bool:
     """Whether a value is to be inspected: no module or class, no library's function and no
     descriptor."""
@@ -208,7 +179,7 @@ def _is_data(value: Any) -> bool:
         return True
     while isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
         value = value.__wrapped__
-    return not isinstance(value, _FUNCTIONS) or is_program(getattr(value, "__module__", None))
+    return not isinstance(value, _FUNCTIONS) or is_read(getattr(value, "__module__", None))
 
 
 def _is_bound(value: Any) -> bool:
@@ -221,96 +192,12 @@ def _is_bound(value: Any) -> bool:
 _FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
 
 
-class Names(NamedTuple):
-    """The names in a piece of code and in what it defines."""
-
-    of_globals: frozenset[str]
-    of_attributes: frozenset[str]
-    #: Of both, and of variables, those that it loads for more than to append to what they name.
-    read: frozenset[str]
-    #: Modules that it imports.
-    of_modules: frozenset[str]
-    #: What it compares by `is`; "id" if it reads the builtin.
-    compared: frozenset[str]
-    #: Of which variables it asks for the class by `type`; "?" for anything else.
-    classed: frozenset[str]
-
-
-_known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
-
-
-def names_of(code: CodeType) -> Names:
-    """The names in a piece of code, looked up once."""
-    found = _known_names.get(code)
-    if found is None:
-        steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-        of_globals = {step.argval for step in steps if step.opname in _GLOBAL}
-        compared = _compared(steps) | ({"id"} & of_globals)
-        names = (of_globals, code.co_names, _read(steps))
-        own = (*names, _imported(steps), compared, _classed(steps))
-        inner = [names_of(one) for one in code.co_consts if isinstance(one, CodeType)]
-        found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
-        _known_names[code] = found
-    return found
-
-
-_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
-_APPENDING = frozenset({"append", "appendleft", "extend", "add"})
-
-
-def _read(steps: list[dis.Instruction]) -> set[str]:
-    """The names that code loads, unless it only appends to what they name."""
-    found = set()
-    for step, after in zip(steps, steps[1:], strict=False):
-        loads = step.opname.startswith("LOAD_") and "CONST" not in step.opname
-        is_method = after.opname in ("LOAD_METHOD", "LOAD_ATTR")
-        if loads and not (is_method and after.argval in _APPENDING):
-            found.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
-        if step.opname in ("IMPORT_FROM", "MATCH_CLASS"):
-            found.add("__match_args__" if step.opname == "MATCH_CLASS" else step.argval)
-    return {name for name in found if isinstance(name, str)}
-
-
-def _imported(steps: list[dis.Instruction]) -> set[str]:
-    """The modules that code imports, with their leading dots."""
-    found = set()
-    for n, step in enumerate(steps):
-        if step.opname == "IMPORT_NAME":
-            level = steps[n - 2].argval  # pushed before the names to import
-            found.add("." * (level if type(level) is int else 0) + step.argval)
-    return found
-
-
-def _compared(steps: list[dis.Instruction]) -> set[str]:
-    """What code compares by `is`, except with constants: a global, its attribute, or "?"."""
-    found = set()
-    for before, last, step in zip([None, *steps], steps, steps[1:], strict=False):
-        if step.opname != "IS_OP" or last.opname == "LOAD_CONST" or last.argval == "__class__":
-            continue
-        is_of_global = last.opname == "LOAD_ATTR" and before and before.opname in _GLOBAL
-        if last.opname in _GLOBAL:
-            found.add(last.argval)
-        else:
-            found.add(f"{before.argval}.{last.argval}" if is_of_global else "?")
-    return found
-
-
-def _classed(steps: list[dis.Instruction]) -> set[str]:
-    """The variables that code passes to `type`, or "?"."""
-    found = set()
-    for step, passed, call in zip(steps, steps[1:], steps[2:], strict=False):
-        if step.opname in _GLOBAL and step.argval == "type":
-            is_variable = passed.opname.startswith("LOAD_FAST") and "CALL" in call.opname
-            found.add(passed.argval if is_variable else "?")
-    return found
-
-
 def asks_identity(function: Any) -> bool:
     """Whether a function may compare tensors by identity."""
     if not isinstance(function, FunctionType) or _is_generated(function):
         return False
     known = function.__globals__
-    if not is_program(known.get("__name__")):
+    if not is_read(known.get("__name__")):
         return False
     return any(
         _may_be_tensor(known, *name.split(".")) for name in names_of(function.__code__).compared
@@ -319,7 +206,7 @@ def asks_identity(function: Any) -> bool:
 
 def asks_class(function: FunctionType) -> bool:
     """Whether a function may ask by `type` for the class of a number."""
-    if not is_program(function.__globals__.get("__name__")):
+    if not is_read(function.__globals__.get("__name__")):
         return False
     return not names_of(function.__code__).classed <= {"self"}
 
@@ -342,12 +229,12 @@ def _is_space(value: Any) -> bool:
 
 def classes(kind: type) -> Iterator[type]:
     """The classes of the program among a class and its bases."""
-    return (cls for cls in kind.__mro__ if is_program(cls.__module__))
+    return (cls for cls in kind.__mro__ if is_read(cls.__module__))
 
 
 def in_module(module: ModuleType) -> Iterator[Read]:
     """The data in a module of the program."""
-    if is_program(module.__name__):
+    if is_read(module.__name__):
         for name, value in list(vars(module).items()):
             is_other = isinstance(value, (ModuleType, type, *_FUNCTIONS))
             if not is_other and not is_special(name):
@@ -374,8 +261,8 @@ def _is_own_data(name: str, value: Any) -> bool:
     return not hasattr(type(value), "__set__") or is_program(type(value).__module__)
 
 
-#: What no step calls, and what layers note in classes.
-_NO_DATA = frozenset({"__init__", "_slots"})
+#: What no step calls, and what layers and Python note in classes.
+_NO_DATA = frozenset({"__init__", "_slots", "_abc_impl"})
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
@@ -388,7 +275,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
     elif isinstance(value, cached_property):
         found = value.func
     while "__wrapped__" in own_attributes(found):
-        if isinstance(found, FunctionType) and is_program(found.__globals__.get("__name__")):
+        if isinstance(found, FunctionType) and is_read(found.__globals__.get("__name__")):
             yield found
         found = found.__wrapped__
     if isinstance(found, FunctionType):

@@ -126,6 +126,8 @@ class GraphFunction:
                 tensors = entry.accept(args, snapshot)
                 if tensors is not None:
                     return self._replay(ready, tensors, root, changes)
+            del entry, snapshot
+        ready = self._ready = None  # it may hold what the program has let go
         return self._call(Call(function, root, training, args, kwargs))
 
     def fast_path(self) -> FastPath | None:
@@ -178,7 +180,6 @@ class GraphFunction:
         The caller holds the lock."""
         if self._is_recording:  # re-entered by this thread, from a signal handler or the like
             return None
-        self._ready = None  # it may hold what the program has let go
         count, snapshot = count_changes(), call.look(watched=True)
         call.identify(snapshot.known, snapshot.turns)
         entry, reason = self._find(call, snapshot)

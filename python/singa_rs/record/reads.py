@@ -10,7 +10,8 @@ from types import BuiltinMethodType, CellType, FunctionType, MethodType, MethodW
 from typing import Any
 
 from ..tensor import Tensor
-from .free_variables import is_program, is_special, names_of
+from .names import is_special, names_of
+from .programs import is_read
 from .snapshot import Alias, Item, Snapshot
 
 #: What reads attributes by names that code does not spell out.
@@ -81,7 +82,7 @@ def _names(functions: Sequence[FunctionType], called: Iterable[str]) -> set[str]
             name = one.__name__
             if _is_method(one) and name not in found and not is_special(name):
                 left.append(one)
-            elif is_program(one.__globals__.get("__name__")):
+            elif is_read(one.__globals__.get("__name__")):
                 found |= names_of(one.__code__).read
         waiting = left
     return found
@@ -94,5 +95,5 @@ def _is_method(function: FunctionType) -> bool:
 
 def _known_to_libraries(kind: type) -> set[str]:
     """The methods of a class of the program that override those of a library's class."""
-    bases: list[Any] = [one for one in kind.__mro__ if not is_program(one.__module__)]
+    bases: list[Any] = [one for one in kind.__mro__ if not is_read(one.__module__)]
     return {name for base in bases for name in vars(base)} & vars(kind).keys()

@@ -13,7 +13,8 @@ import numpy as np
 
 from .. import _core
 from ..shown import listed
-from .free_variables import is_program, names_of
+from .names import names_of
+from .programs import is_program
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
