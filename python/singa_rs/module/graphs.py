@@ -60,7 +60,7 @@ class Graphs:
         if function is not None and function is not fast_path.function:
             return MISS
         try:
-            return fast_path(args)
+            return fast_path(args, module)
         except Exception as error:
             name_written(error, fast_path.graph, module)
             raise

@@ -16,7 +16,7 @@ from .effects import Effects
 from .memory import matches, pattern, text
 from .snapshot import Snapshot, is_container
 from .state import note_change
-from .symbols import value_of
+from .symbols import evaluator
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
 
@@ -66,6 +66,7 @@ class Entry:
         self._has_effects = bool(effects.numbers or effects.kept)
         #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
         self.repeats = effects.repeats and effects.numbers.keys() <= self.guards.places.keys()
+        self._makers = [evaluator(made) for _, made in effects.numbers.values()]
         #: How many changes that other graphs have to notice a replay makes to numbers.
         self.noted = sum(place.is_noted(call.root) for place, _ in effects.numbers.values())
         self._picture: viz.Graph | None = None
@@ -90,9 +91,11 @@ class Entry:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a replay only runs the graph on distinct tensors in order: it changes no
-        attribute, serves no tap and is not verified."""
-        has_more = self._has_effects or self.held or self.marks or self.tapping.probes
+        """Whether a replay only runs the graph on distinct tensors in order, and changes numbers
+        for which it may hold again: it keeps no tensor, serves no tap and is not verified."""
+        has_more = (
+            self.effects.kept or not self.repeats or self.held or self.marks or self.tapping.probes
+        )
         is_otherwise = has_more or self.paused or self.verified.recorded is not None
         are_distinct = self._same in (None, tuple(range(len(self.requires_grad))))
         return self._is_row and are_distinct and not is_otherwise
@@ -127,13 +130,13 @@ class Entry:
     def changes(self, root: Any) -> Sequence[Any] | None:
         """What a step sets numbers to; None if it finds other numbers than the recording wants, or
         none from which it could compute them."""
-        if not self.effects.numbers:
+        if not self._makers:
             return ()
-        if self.guards.outcomes and self.guards.mismatch(root) is not None:
+        numbers = self.guards.numbers(root)
+        if not self.guards.hold(numbers):
             return None
-        before = self.guards.numbers(root)
         try:
-            return [value_of(made, before) for _, made in self.effects.numbers.values()]
+            return [make(numbers) for make in self._makers]
         except Exception:  # of arithmetic, such as a division by zero
             return None
 
@@ -187,13 +190,14 @@ class Entry:
         self.tapping.let_go()
         made = profile.run(self.verified.run, tensors)
         if self._has_effects:
-            self._take_effect(root, snapshot, changes)
+            self.take_effect(root, snapshot, changes)
         for number, marks in self.marks:
             for name, value in marks.items():
                 setattr(tensors[number], name, value)
         return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
 
-    def _take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
+    def take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
+        """Sets the attributes that the step sets; `snapshot` gets to know."""
         for (place, _), value in zip(self.effects.numbers.values(), changes, strict=True):
             place.write(root, value)
             if place.is_noted(root):

@@ -18,7 +18,8 @@ MISS = object()
 
 class FastPath:
     """Replays a graph for calls whose arguments are just tensors in order, as long as nothing has
-    changed that the slow path would check: what `changes` counts, the mode, the arguments."""
+    changed that the slow path would check: what `changes` counts, the mode, the arguments, and
+    decisions on numbers that the step itself changes."""
 
     def __init__(self, entry: Entry, snapshot: Snapshot, count: int, seconds: float | None) -> None:
         """`seconds`: for how long, about."""
@@ -29,14 +30,20 @@ class FastPath:
         known = snapshot.known
         graph, watch = entry.graph, snapshot.watch
         check = _core.Shortcut(graph, watch, count, flags, ORDINARY, known, seconds)
-        self._call = check.call
+        self._call, self._advance = check.call, check.advance
         self._is_row = _is_row(entry.results)
+        #: If the step changes numbers: the entry, and what replays let know of that.
+        self._changing = (entry, snapshot) if entry.effects.numbers else None
 
-    def __call__(self, args: tuple[Any, ...]) -> Any:
+    def __call__(self, args: tuple[Any, ...], root: Any) -> Any:
         """The results; MISS if the call is not like the one before."""
-        made = None if mode.paused else self._call(args)
-        if made is None:
+        changes = () if self._changing is None else self._changing[0].changes(root)
+        if changes is None or mode.paused or (made := self._call(args)) is None:
             return MISS
+        if self._changing is not None:
+            entry, snapshot = self._changing
+            entry.take_effect(root, snapshot, changes)
+            self._advance(entry.noted)
         if not self._is_row:
             return self._results.build(args, made, self._held)
         self._results.cut_off(made)

@@ -135,6 +135,8 @@ class GraphFunction:
         ready = self._ready
         if ready is None or profile.level or self.check_every or not ready[0].is_simple:
             return None
+        if ready[0].effects.numbers and ready[1].turns:
+            return None
         seconds = ready[0].due - perf_counter() if self.check_every is None else None
         return FastPath(*ready, seconds)
 

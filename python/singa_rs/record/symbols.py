@@ -105,22 +105,38 @@ class Expression(NamedTuple):
         return f"{self.operation.__name__}({', '.join(map(str, self.operands))})"
 
 
-def value_of(operand: Any, numbers: Mapping[str, Any]) -> Any:
-    """The value of an operand, given the numbers at all paths."""
+Evaluate = Callable[[Mapping[str, Any]], Any]
+
+
+def evaluator(operand: Any) -> Evaluate:
+    """A function that computes the value of an operand, given the numbers at all paths."""
     if type(operand) is Path:
-        return numbers[operand]
-    if type(operand) is Expression:
-        return operand.operation(*(value_of(one, numbers) for one in operand.operands))
-    return operand
+        return operator.itemgetter(operand)
+    if type(operand) is not Expression:
+        return lambda numbers: operand
+    operation, (first, *rest) = operand.operation, map(evaluator, operand.operands)
+    if not rest:
+        return lambda numbers: operation(first(numbers))
+    (second,) = rest
+    return lambda numbers: operation(first(numbers), second(numbers))
 
 
-class Guards(NamedTuple):
+class Guards:
     """What must hold of numbers for a recording to hold."""
 
-    #: Where the numbers are, and their types.
-    places: dict[str, tuple[Place, type]]
-    #: What was decided, and how.
-    outcomes: dict[Any, Any]
+    def __init__(self, places: dict[str, tuple[Place, type]], outcomes: dict[Any, Any]) -> None:
+        #: Where the numbers are, and their types.
+        self.places = places
+        #: What was decided, and how.
+        self.outcomes = outcomes
+        self._tests = [(evaluator(asked), outcome) for asked, outcome in outcomes.items()]
+
+    def hold(self, numbers: Mapping[str, Any]) -> bool:
+        """Whether all decisions come out the same for these numbers."""
+        for path, (_, kind) in self.places.items():
+            if type(numbers[path]) is not kind:
+                return False
+        return all(_comes_out(evaluate, numbers, outcome) for evaluate, outcome in self._tests)
 
     def mismatch(self, root: Any) -> str | None:
         """Which decision comes out otherwise, as text; None if none does."""
@@ -128,8 +144,8 @@ class Guards(NamedTuple):
         for path, (_, kind) in self.places.items():
             if type(numbers[path]) is not kind:
                 return f"attribute {path} is no {kind.__name__} any more"
-        for asked, outcome in self.outcomes.items():
-            if not _comes_out(asked, numbers, outcome):
+        for asked, (evaluate, outcome) in zip(self.outcomes, self._tests, strict=True):
+            if not _comes_out(evaluate, numbers, outcome):
                 return f"{asked} is not {outcome!r}, of the attributes that change"
         return None
 
@@ -142,11 +158,12 @@ class Guards(NamedTuple):
         return [f"{asked} is {outcome!r}" for asked, outcome in self.outcomes.items()]
 
 
-def _comes_out(asked: Any, numbers: Mapping[str, Any], outcome: Any) -> bool:
+def _comes_out(evaluate: Evaluate, numbers: Mapping[str, Any], outcome: Any) -> bool:
     try:
-        return key_of(value_of(asked, numbers)) == key_of(outcome)
+        value = evaluate(numbers)
     except Exception:  # a question that cannot be asked, such as one of a division by zero
         return False
+    return value is outcome or key_of(value) == key_of(outcome)
 
 
 class Symbols:

@@ -1,7 +1,7 @@
 //! The fast path for a call like the previous one: a few checks, then the replay.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 
 use pyo3::intern;
@@ -27,7 +27,7 @@ pub(super) struct PyShortcut {
     graph: Py<PyGraph>,
     watch: Py<PyWatch>,
     /// The value of `changes` for which the graph is valid.
-    changes: u64,
+    changes: AtomicU64,
     /// The `requires_grad` flags of the arguments.
     requires_grad: Vec<bool>,
     /// The attributes that the arguments may have.
@@ -103,7 +103,7 @@ impl PyShortcut {
     ) -> Self {
         let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let due = seconds.and_then(|seconds| Instant::now().checked_add(seconds));
-        let calls = AtomicU32::new(0);
+        let (calls, changes) = (AtomicU32::new(0), AtomicU64::new(changes));
         PyShortcut { graph, watch, changes, requires_grad, attributes, known, due, calls }
     }
 
@@ -114,7 +114,10 @@ impl PyShortcut {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        if block::changes() != self.changes || record::mode() != Mode::Eager || self.is_due() {
+        if block::changes() != self.changes.load(Relaxed)
+            || record::mode() != Mode::Eager
+            || self.is_due()
+        {
             return Ok(None);
         }
         let Some(views) = self.accept(args)? else { return Ok(None) };
@@ -124,6 +127,11 @@ impl PyShortcut {
         }
         let results: Vec<Bound<'_, Handle>> = graph.results(py, &views)?;
         PyTuple::new(py, results).map(Some)
+    }
+
+    /// Notes so many changes that the caller has made, which leave the graph valid.
+    fn advance(&self, count: u64) {
+        self.changes.fetch_add(count, Relaxed);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
