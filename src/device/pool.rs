@@ -262,6 +262,20 @@ mod tests {
     }
 
     #[test]
+    fn freed_memory_of_many_sizes_is_bounded() {
+        let device = crate::device::cpu::fresh();
+        let pool = device.pool();
+        for n in 1..200 {
+            let held = pool.take(n << 20, Account::Results, false).unwrap();
+            pool.give(held, Account::Results);
+            let (cached, peak) = (pool.ledger().balance(Account::Pool), pool.ledger().peak());
+            assert!(cached <= LEAST_BOUND.max(MOST_TIMES * peak), "{cached} bytes, peak {peak}");
+        }
+        // What was freed last is still there.
+        assert!(pool.free().latest(size_class(199 << 20).unwrap()).is_some());
+    }
+
+    #[test]
     fn sizes_beyond_the_address_space_are_refused() {
         assert_eq!(size_class(usize::MAX), None);
     }

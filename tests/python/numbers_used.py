@@ -30,8 +30,22 @@ def _matched(n):
             return 4
 
 
+def _unless_it_fails(compute):
+    try:
+        return compute()
+    except (ArithmeticError, ValueError, TypeError):
+        return -1.0
+
+
 #: What a step may do with a number `n` and a tensor `x`.
 USES = {
+    "division by zero": lambda x, n: x * _unless_it_fails(lambda: 6 // (n % 3)),
+    "overflow": lambda x, n: x * _unless_it_fails(lambda: float(1.5 ** (n * 500) > 2)),
+    "negative shift": lambda x, n: x * _unless_it_fails(lambda: 1 << (2 - n)),
+    "complex root": lambda x, n: x * _unless_it_fails(lambda: int((3.0 - n) ** 0.5 > 1) + 1),
+    "rests of two types": lambda x, n: x * int(n % 2) + float(n % 2.0),
+    "NumPy array of it": lambda x, n: x * (2 if np.array([n, 300]).dtype.kind == "i" else 3),
+    "narrowed": lambda x, n: x * float(np.array([n + 250]).astype(np.uint8)[0]),
     "product": lambda x, n: x * n,
     "product from the left": lambda x, n: n * x,
     "power": lambda x, n: x**n,

@@ -315,3 +315,51 @@ def test_collected_views_are_forgotten():
         h[0:1].copy_from(np.zeros(1))
         h[1] = 2.0
     assert len(h._views) <= 1
+
+
+# ---- views of what has no gradient yet -----------------------------------------------------------
+
+VIEWS = {
+    "reshape": lambda t: t.reshape(3, 2),
+    "flatten": lambda t: t.flatten(),
+    "transpose": lambda t: t.T,
+    "permute": lambda t: t.permute(1, 0),
+    "unsqueeze": lambda t: t.unsqueeze(0),
+    "expand": lambda t: t.expand(2, 3),
+    "slice": lambda t: t[:, :2],
+    "diagonal": lambda t: t.diagonal(),
+    "new axis": lambda t: t[None],
+    "all": lambda t: t[...],
+}
+WRITES = {
+    "addition": lambda t, w: t.add_(w),
+    "copy": lambda t, w: t.__setitem__(..., w * t.detach().clone()),
+}
+
+
+@pytest.mark.parametrize("start", ["detached", "made of constants", "new"])
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_tensors_without_gradient(view, write, start):
+    """A write into a view, or into what it is of, reaches the other one with its gradient."""
+    first = np.arange(6.0).reshape(2, 3)
+    for through_view in (True, False):
+        w = leaf(2.0)
+        base = from_numpy64(first)
+        base.requires_grad = False
+        if start != "new":
+            base = base * 1.0 if start == "made of constants" else base.detach().clone()
+        seen = VIEWS[view](base)
+        WRITES[write](seen if through_view else base, w)
+        loss = (base * base).sum() + (seen * 3.0).sum()
+        values, known = base.to_numpy(), VIEWS[view](from_numpy64(first)).to_numpy()
+        slope = (np.ones_like(first), np.ones_like(known))
+        if write == "copy":
+            slope = first, known
+        if through_view:
+            inside = np.zeros_like(first)
+            at = VIEWS[view](from_numpy64(np.arange(6.0).reshape(2, 3))).to_numpy().astype(int)
+            inside.reshape(-1)[at.reshape(-1)] = 1.0
+            slope = slope[0] * inside, slope[1]
+        want = (2 * values * slope[0]).sum() + 3 * slope[1].sum()
+        assert grads(loss, w) == [[pytest.approx(want)]]

@@ -128,3 +128,27 @@ def test_states_of_other_loaders_are_refused(change, error):
     with pytest.raises(TypeError, match="load_state_dict"):
         loader.load_state_dict(3)
     assert loader.state_dict() == before
+
+
+class Noisy:
+    """An iterable that draws while it is read."""
+
+    def __iter__(self):
+        for i in range(11):
+            yield np.array([i + data.rng().random()])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_an_iterable_draws_depends_on_the_place_alone(workers):
+    def make():
+        return data.DataLoader(Noisy(), 3, seed=5, num_workers=workers)
+
+    whole = run(make(), 3)
+    data.set_seed(77)
+    data.rng().random()
+    assert run(make(), 3) == whole
+    assert whole[0][0] != whole[4][0]  # another epoch draws otherwise
+    for i, (_, state) in enumerate(whole):
+        loader = make()
+        loader.load_state_dict(state)
+        assert run(loader, 3) == whole[i + 1 :]

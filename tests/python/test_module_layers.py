@@ -1,5 +1,6 @@
 """Modules of layers that the user wrote."""
 
+import abc
 import threading
 import time
 
@@ -160,3 +161,42 @@ def test_device_and_dtype_checks():
 def test_layer_without_forward():
     with pytest.raises(NotImplementedError, match="Layer"):
         layer.Layer()(1)
+
+
+def test_a_class_may_have_abstract_methods():
+    class Base(module.Module, abc.ABC):
+        @abc.abstractmethod
+        def body(self, x): ...
+
+        def forward(self, x):
+            return self.body(x) * 2
+
+    class Twice(Base):
+        def body(self, x):
+            return x * 2
+
+    with pytest.raises(TypeError, match="abstract"):
+        Base()
+    assert Twice()(tensor.ones((1,))).tolist() == [4]
+    made = type("Made", (Twice,), {})
+    assert made.__module__ == __name__ and isinstance(made(), Base)
+
+
+@pytest.mark.parametrize("name", ["_step", "_mode", "_node", "_device", "_inputs", "_amp"])
+@pytest.mark.parametrize("use_graph", [True, False])
+def test_programs_may_use_usual_names(name, use_graph):
+    class Named(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = layer.Linear(2)
+            setattr(self, name, None if name in ("_device", "_inputs", "_amp") else 0)
+
+        def forward(self, x):
+            return self.fc(x)
+
+        def train_one_batch(self, x):
+            return self.forward(x)
+
+    model = Named()
+    model.compile([ROW], use_graph=use_graph)
+    assert [model(ROW).shape for _ in range(3)] == [(2, 2)] * 3 and len(model.get_params()) == 2

@@ -11,6 +11,8 @@ MAKERS = {
     "plateau": lambda: opt.SGD(opt.OnPlateau(0.1, patience=1), momentum=0.9),
     "groups": lambda: grouped(opt.AMSGrad(opt.CosineDecay(0.1, 8))),
     "lion": lambda: opt.Lion(0.01),
+    # Its moments have the names of nothing that DistOpt keeps itself.
+    "distributed": lambda: opt.DistOpt(opt.RMSProp(0.01, momentum=0.9)),
 }
 
 

@@ -255,6 +255,27 @@ def test_an_error_leaves_numbers():
     assert type(model.n) is int and model.n == 1
 
 
+@pytest.mark.parametrize("compute", [lambda n: 1.0 / (4 - n), lambda n: 1 << (4 - n)])
+def test_a_number_that_cannot_be_computed_stops_the_step_before_it_writes(compute):
+    class Computing(Using):
+        def train_one_batch(self, x):
+            self.other = compute(self.n)
+            self.n += 1
+            loss = self.fc(x).mean()
+            self.optimizer(loss)
+            return loss
+
+    model = Computing(None, None)
+    model.compile([from_numpy(X)], is_train=True, use_graph=True)
+    while model.n < (4 if compute(3) == 1.0 else 5):
+        model(from_numpy(X))
+    before, n, other = model.fc.W.to_numpy(), model.n, model.other
+    with pytest.raises((ZeroDivisionError, ValueError)):
+        model(from_numpy(X))
+    assert (model.fc.W.to_numpy() == before).all()
+    assert (model.n, model.other) == (n, other)
+
+
 def test_numbers_that_never_come_back_are_told():
     model = Using(USES["decay"], lambda n: n + 3)
     model.compile([from_numpy(X)], is_train=True, use_graph=True)

@@ -338,3 +338,29 @@ def test_a_counter_that_calls_with_another_key_increment(sizes):
             step(recorded, eager, x[:count], y[:count])
     same_states(recorded, eager)
     assert replays(recorded) or sizes == "aabb" * 3
+
+
+def test_graphs_that_a_check_ended_are_forgotten():
+    """Their keys, too: later ones are dropped for lack of room without regard to these."""
+
+    class Flagged(Net):
+        def __init__(self):
+            super().__init__()
+            self.flags = [0] * 2000  # of which only the length is compared
+
+        def forward(self, x):
+            y = super().forward(x)
+            return autograd.relu(y) if self.flags[1500] else y
+
+    model = Flagged()
+    model.compile([from_numpy(np.ones((3, 6), np.float32))], is_train=False, check_every=3)
+    model.eval()
+    for _ in range(4):
+        model(from_numpy(np.ones((3, 6), np.float32)))
+    model.flags[1500] = 1
+    with pytest.warns(RuntimeWarning, match="recorded again after"):
+        model(from_numpy(np.ones((3, 6), np.float32)))
+    for rows in range(4, 40):
+        for _ in range(2):
+            model(from_numpy(np.ones((rows, 6), np.float32)))
+    assert len(model.graphs) == 16

@@ -46,6 +46,7 @@ CASES = [
     ("Gather", (WHOLE, np.array([[2, 0]], np.int32)), {"axis": -2}),
     ("Range", (np.array(3), np.array(-4), np.array(-2)), {}),
     ("Range", (np.float32(0), np.float32(1), np.float32(0.3)), {}),
+    ("Range", (np.float32(0.5), np.float32(11), np.float32(0.7)), {}),
     ("ReduceProd", (WHOLE + 1, ints(-1, 0)), {"keepdims": 0}),
     ("ReduceProd", (A,), {}),
     ("Reshape", (WHOLE, ints(0, -1)), {}),

@@ -139,3 +139,12 @@ def test_a_shape_that_is_replayed_stays_when_others_are_let_go_of(monkeypatch):
     for n in (4, 3, 5):
         run(n)
     assert first in rep.model._stretches._known.values()
+
+
+def test_results_of_many_shapes_are_let_go_of(monkeypatch):
+    monkeypatch.setattr("singa_rs.sonnx.stretches._MOST_BYTES", 4000)
+    rep = sonnx.prepare(model([helper.make_node("Neg", ["x"], ["y"])], {"x": real(3)}, ["y"]))
+    for n in range(100, 130):
+        for _ in range(4):
+            np.testing.assert_array_equal(rep.run([real(n)])[0], -real(n))
+    assert len(rep.model._stretches._known) <= 12

@@ -135,6 +135,28 @@ fn indices_are_checked_before_anything_is_written() {
 }
 
 #[test]
+fn the_first_wrong_one_of_many_indices_is_named() {
+    let many = 40_000;
+    let x = Tensor::dense(DType::Float32, &[5], &[0.0, 1.0, 2.0, 3.0, 4.0]);
+    let good: Vec<f64> = (0..many).map(|i| (i * 7 % 10) as f64 - 5.0).collect();
+    let gathered = |values: &[f64]| {
+        let indices = Tensor::dense(DType::Float64, &[many], values);
+        apply_any_width(&Gather { axis: 0 }, &[x.clone(), indices])
+    };
+    let want: Vec<f64> = good.iter().map(|i| i.rem_euclid(5.0)).collect();
+    assert_eq!(gathered(&good).unwrap()[0].values(), want);
+    for (first, later) in [(100, 101), (100, 300), (9_000, 39_999)] {
+        let mut bad = good.clone();
+        (bad[first], bad[later]) = (7.0, 0.5);
+        assert!(matches!(gathered(&bad).unwrap_err(), Error::Index { index: 7, size: 5, .. }));
+        (bad[first], bad[later]) = (0.5, 7.0);
+        assert!(matches!(gathered(&bad).unwrap_err(), Error::Value { .. }));
+        (bad[first], bad[later]) = (-6.0, 8.0);
+        assert!(matches!(gathered(&bad).unwrap_err(), Error::Index { index: -6, .. }));
+    }
+}
+
+#[test]
 fn float_indices_are_whole_numbers_or_refused() {
     let x = Tensor::dense(DType::Float32, &[3, 2], &[0.0; 6]);
     let dy = Tensor::dense(DType::Float32, &[2, 2], &[0.0; 4]);
