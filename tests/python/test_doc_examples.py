@@ -76,6 +76,7 @@ WITHOUT = {
     "Options.unverified": _OF_THE_ENGINE,
     "Options.verified": _OF_THE_ENGINE,
     "GraphFunction.fast_path": _CALLED,
+    "GraphFunction.result_bytes": "imported models ask for it",
     "Taps.of_layer": "Module.tap calls it, and has an example",
     "Taps.open": "Taps.at and Module.tap call it, and have examples",
 }
@@ -143,6 +144,7 @@ def test_what_is_said_to_have_no_example_has_none():
 def test_the_reference_has_every_public_name(module):
     """Those that are modules have pages of their own. The build looks for all of them."""
     missing = set(reference.home(module).__all__) - set(reference.page(module)["names"])
+    missing = {name for name in missing if not name.startswith("__")}  # SINGA's operators
     assert missing <= {*reference.modules(), "rows"}
 
 

@@ -153,7 +153,7 @@ def test_a_copy_has_no_taps():
     (model, _), _ = tapped()
     model.tap("fc1")
     other = copies.deepcopy(model)
-    assert not other.taps and not other.fc1._node.taps
+    assert not other.taps and not other.fc1._layer_node.taps
 
 
 def test_taps_keep_no_model_alive():

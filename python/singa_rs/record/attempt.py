@@ -166,7 +166,7 @@ class Attempt:
         self.after = tracers.restore(call.look, call.root)
         self.changes = changes(before, self.after)
         #: What the step does that the recording does not show.
-        self.unseen = watching.found(self.after)
+        self.unseen = watching.found(self.after, self.symbols.results)
         late = LATE_STATE if self.traced.recording.state_is_late else None
         self._obstacle = late or tracers.difference() or self.traced.results.obstacle
         #: The graph to run; None until `plan` or `take_graph_of`.

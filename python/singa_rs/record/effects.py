@@ -107,7 +107,7 @@ def effects(
         after: the attributes after the second.
         numbers: the symbolic numbers that the second has set, and to what.
     """
-    found = Effects({p: made for p, made in numbers.items() if p not in after.outside}, {})
+    found = Effects(dict(numbers), {})
     for path, (old, new) in second.items():
         before = first.get(path, (None, None))
         if path in numbers:
@@ -160,7 +160,10 @@ class Undo:
         self.tapping = Tapping()
         objects = [call.root, *(one for _, one in before.objects)]
         self._restore = [one._remember() for one in objects]
-        self._contents, self._places = before.contents, before.places
+        self._contents = before.contents
+        outside = (before.items[path] for path in before.outside)
+        numbers = [(one.owner, one.key) for one in outside if is_number(one)]
+        self._places = before.places + [(*place, places.read(*place)) for place in numbers]
         self._arrays = before.elements
         self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]
         self._generator = _core.random_state(call.device, "init")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
 from types import (
@@ -142,6 +142,7 @@ def _in_space(
         owners = [vars(space)] if is_read(space.__name__) else []
     else:
         owners = list(classes(space))
+        names |= _names_of_methods(owners, names)
     for owner in owners:
         held = owner if isinstance(owner, dict) else vars(owner)
         of_python = _special(held) if isinstance(owner, type) else set()
@@ -156,6 +157,18 @@ def _in_space(
                 is_silent = is_static or _is_found(value, owner)
                 is_opaque = not _is_data(value)
                 yield Read(f"global {to}", owner, name, value, is_silent, is_opaque)
+
+
+def _names_of_methods(kinds: Sequence[type], names: frozenset[str]) -> frozenset[str]:
+    """The names in the methods of classes that code with these names may call."""
+    known, count = set(names), -1
+    while len(known) != count:
+        count = len(known)
+        for kind in kinds:
+            for name in known & vars(kind).keys():
+                for function in _functions(vars(kind)[name]):
+                    known |= names_of(function.__code__).of_attributes
+    return frozenset(known)
 
 
 def _is_found(value: Any, owner: Any) -> bool:

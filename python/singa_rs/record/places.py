@@ -120,8 +120,11 @@ class Place:
         return root if self._get is None else self._get()
 
     def is_noted(self, root: Any) -> bool:
-        """Whether it is an attribute of a layer, a module or an optimizer, which note changes."""
-        return not self.is_item and hasattr(type(self.owner(root)), "_watched")
+        """Whether it is an attribute of a layer, a module, an optimizer or the class of one, which
+        note changes."""
+        owner = self.owner(root)
+        kind = owner if isinstance(owner, type) else type(owner)
+        return not self.is_item and hasattr(kind, "_watched")
 
     def is_at(self, owner: Any, key: Any, root: Any) -> bool:
         """Whether it is this place; the owner None is the model itself."""

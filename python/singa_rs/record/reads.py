@@ -64,8 +64,10 @@ def _name(path: str, item: Item) -> str | None:
     """The name by which code reads an item; None if not the program's code reads it, or the item
     has none."""
     kind = type(item.owner)
-    if kind is CellType or path.startswith("global ") and kind is dict:
-        return path.rpartition(".")[2].removeprefix("global ").rstrip("'")
+    if kind is CellType:
+        return path.rpartition(".")[2].rstrip("'")
+    if path.rstrip("'") == f"global {item.key}":
+        return item.key
     if item.owner is None or isinstance(item.owner, _WHOLE) or hasattr(kind, "_watched"):
         return None
     is_ours = kind.__module__.startswith("singa_rs.")

@@ -169,6 +169,7 @@ class Snapshot:
         for known, copy in self.contents:
             if known is owner or known is attributes:
                 copy[key] = value
+        self.watch.follow(owner, key, value)
 
     def let_go(self) -> None:
         """Forgets the tensors and all other objects, those that own the items, too."""

@@ -4,7 +4,7 @@ generators of random numbers that are not this package's, reads the clock, chang
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import cache
 from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _core
 from ..shown import listed
+from ..tensor.keys import EXACT
 from .names import names_of
 from .programs import is_program
 
@@ -141,6 +142,8 @@ class Unseen(NamedTuple):
     draws: list[str]
     calls: list[str]
     sets: list[str]
+    #: Globals that are set to another scalar.
+    scalars: list[str]
 
     def warning(self) -> str | None:
         """What replays do not do, as text."""
@@ -159,6 +162,8 @@ class Unseen(NamedTuple):
 
     def difference(self) -> str | None:
         """What makes no two steps the same, as text."""
+        if self.scalars:
+            return f"{listed(self.scalars, 3)}, which the step sets outside of the model"
         if not self.draws:
             return None
         return (
@@ -196,12 +201,14 @@ class Watching:
         if self._profiles:
             sys.setprofile(None)
 
-    def found(self, after: Snapshot) -> Unseen:
-        """What the recording did."""
+    def found(self, after: Snapshot, known: Collection[str]) -> Unseen:
+        """What the recording did; `known` are the paths of what replays set, too."""
         places = {**dict.fromkeys(self._generators.moved()), **self._draws}
         draws = [name if place is None else f"{name} at {place}" for name, place in places.items()]
         calls = [f"{name} at {place}" for name, place in self._calls.items()]
-        return Unseen(draws, calls, globals_set(self._before, after))
+        sets = [path for path in globals_set(self._before, after) if path not in known]
+        scalars = [path for path in sets if after.items[path].value[0] in EXACT]
+        return Unseen(draws, calls, [path for path in sets if path not in scalars], scalars)
 
     def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
         return self._line if _is_program(frame) else None

@@ -1,16 +1,31 @@
 //! Detects changes to a model's attributes that nothing reports.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyString};
 use pyo3::{PyTraverseError, PyVisit};
+
+/// Where a program keeps a value.
+struct Place {
+    owner: Py<PyAny>,
+    /// An attribute name or a dictionary key.
+    key: Py<PyAny>,
+    value: Mutex<Py<PyAny>>,
+}
+
+impl Place {
+    fn value(&self) -> MutexGuard<'_, Py<PyAny>> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A snapshot of the items of containers and of other values that programs read.
 #[pyclass(name = "Watch", module = "singa_rs._core", frozen)]
 pub(super) struct PyWatch {
     /// Containers, each with a shallow copy.
     containers: Vec<(Py<PyAny>, Py<PyAny>)>,
-    /// Owners, each with an attribute name or a dictionary key, and its value.
-    places: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
+    places: Vec<Place>,
     /// Arrays, each with the result of `looks` for it.
     arrays: Vec<(Py<PyAny>, Py<PyAny>)>,
     /// Containers of which only the length is checked.
@@ -31,7 +46,26 @@ impl PyWatch {
         looks: Py<PyAny>,
         nothing: Py<PyAny>,
     ) -> Self {
+        let place =
+            |(owner, key, value): (_, _, Py<PyAny>)| Place { owner, key, value: value.into() };
+        let places = places.into_iter().map(place).collect();
         PyWatch { containers, places, arrays, lengths, looks, nothing }
+    }
+
+    /// Adopts a value that the caller has written to a place.
+    fn follow(
+        &self,
+        owner: &Bound<'_, PyAny>,
+        key: &Bound<'_, PyAny>,
+        value: Py<PyAny>,
+    ) -> PyResult<()> {
+        for place in self.places.iter().filter(|place| place.owner.is(owner)) {
+            if place.key.bind(owner.py()).eq(key)? {
+                let _before = std::mem::replace(&mut *place.value(), value);
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Whether nothing has changed: each container and each place holds the same objects, `looks`
@@ -42,10 +76,10 @@ impl PyWatch {
                 return Ok(false);
             }
         }
-        for (owner, key, value) in &self.places {
-            let now = found(owner.bind(py), key.bind(py))?;
+        for place in &self.places {
+            let now = found(place.owner.bind(py), place.key.bind(py))?;
             let now = now.as_ref().unwrap_or_else(|| self.nothing.bind(py));
-            if !now.is(value) {
+            if !now.is(&*place.value()) {
                 return Ok(false);
             }
         }
@@ -70,10 +104,10 @@ impl PyWatch {
         visit.call(&self.looks)?;
         visit.call(&self.nothing)?;
         self.lengths.iter().try_for_each(|(container, _)| visit.call(container))?;
-        self.places.iter().try_for_each(|(owner, key, value)| {
-            visit.call(owner)?;
-            visit.call(key)?;
-            visit.call(value)
+        self.places.iter().try_for_each(|place| {
+            visit.call(&place.owner)?;
+            visit.call(&place.key)?;
+            place.value.try_lock().map_or(Ok(()), |value| visit.call(&*value))
         })
     }
 }
