@@ -30,9 +30,9 @@ pub fn gather_elements(
     let lines = Lines::new(op.name(), [io[2], io[1], io[0]], axis);
     Ok(by_size!(io[0].dtype.size(), T => kernel(0, move |io| {
         lines.check(io)?;
-        // SAFETY: the places are within the axis, and each element belongs to one thread.
         lines.each(io, width, || {
             let (y, x) = (io.output::<T>(0), io.input::<T>(0));
+            // SAFETY: the places are within the axis, and each element belongs to one thread.
             move |at, from| unsafe { *y.offset(at) = *x.offset(from) }
         })
     })))
@@ -59,10 +59,10 @@ pub fn gather_elements_grad(
                 // SAFETY: there are as many sums, and the parts are disjoint.
                 unsafe { sums::<T>(io).add(range.start).write_bytes(0, range.len()) };
             })?;
-            // SAFETY: the places are within the axis; what is added to one element is in rows that
-            // belong to one thread.
             lines.each(io, width, || {
                 let (sums, dy) = (sums::<T>(io), io.input::<T>(0));
+                // SAFETY: the places are within the axis; what is added to one element is in rows
+                // that belong to one thread.
                 move |at, to| unsafe { *sums.offset(to) += (*dy.offset(at)).widen() }
             })?;
             if T::IS_WIDE { Ok(()) } else { narrow::<T>(io, count, width) }
