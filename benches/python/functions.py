@@ -48,11 +48,22 @@ def products(k: int, n: int) -> Iterator[tuple]:
     yield f"column @ row of {n}", (k, 1), *[lambda x, r=r[None]: x @ r for r in (c, d)], False
 
 
+_PLACES = RNG.integers(0, 1000, (1000, 1000))
+#: Places along the last axis, of either library.
+PLACES = tensor.from_numpy(_PLACES), torch.from_numpy(_PLACES)
+
 #: name, shape, ours, PyTorch's, whether a gradient is timed, too.
 CASES = [
     ("tanh", (512, 1024), autograd.tanh, torch.tanh, True),
     ("gelu", (512, 1024), autograd.gelu, F.gelu, True),
     ("leaky_relu", (1000, 1000), autograd.leaky_relu, F.leaky_relu, True),
+    (
+        "take_along_axis",
+        (1000, 1000),
+        lambda x: autograd.take_along_axis(x, PLACES[0], 1),
+        lambda x: torch.gather(x, 1, PLACES[1]),
+        True,
+    ),
     *(
         (f"power {n}", (1000, 1000), lambda x, n=n: abs(x) ** n, lambda x, n=n: abs(x) ** n, True)
         for n in (2, 3, 0.5, -1, -0.5, 2.5)

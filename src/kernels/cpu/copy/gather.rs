@@ -10,7 +10,7 @@ use crate::kernels::cpu::copy::indices::{Indices, indexed};
 use crate::kernels::cpu::not_float;
 use crate::kernels::cpu::simd::wide::{Float, gather as read, scatter};
 use crate::kernels::cpu::strided::walk::{Walk, dims};
-use crate::kernels::{Io, Kernel, Width, checked, kernel};
+use crate::kernels::{Io, Kernel, Width};
 use crate::ops::index::{Gather, GatherGrad, Places};
 use crate::ops::{Family, Meta};
 
@@ -97,11 +97,24 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta], width: Width) -> Result<Arc<dy
 
 /// Prepares indices -> int64 positions, row-major.
 pub fn places(op: &Places, io: &[&Meta], Width(width): Width) -> Arc<dyn Kernel> {
-    let indices = Arc::new(Indices::new(op.name(), 0, op.size, io[0]).wrapping(op.wraps));
-    let written = indices.clone();
-    // SAFETY: the output has an element for each index, and shares no memory with them.
-    let kernel = kernel(0, move |io| unsafe { written.write(io, width, || io.output(0)) });
-    checked(move |io| indices.check(io, width), kernel)
+    let indices = Indices::new(op.name(), 0, op.size, io[0]).wrapping(op.wraps);
+    Arc::new(Positions { indices, width })
+}
+
+struct Positions {
+    indices: Indices,
+    width: usize,
+}
+
+impl Kernel for Positions {
+    fn check(&self, io: &Io) -> Result<()> {
+        self.indices.check(io, self.width)
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        // SAFETY: the output has an element for each index, and shares no memory with them.
+        unsafe { self.indices.write(io, self.width, || io.output(0)) }
+    }
 }
 
 /// The dimensions of a tensor before, within and after a range of axes.
