@@ -183,7 +183,11 @@ impl Pool {
         self.ledger.charge(Account::Pool, allocation.bytes);
         self.free().push(allocation);
         let most = MOST_TIMES.saturating_mul(self.ledger.peak()).max(LEAST_BOUND);
-        while self.ledger.balance(Account::Pool) > most {
+        if self.ledger.balance(Account::Pool) <= most {
+            return;
+        }
+        // A GPU waits for its work before it releases memory, so that much is released at once.
+        while self.ledger.balance(Account::Pool) > most / 2 {
             let Some(oldest) = self.free().oldest() else { break };
             self.release(&oldest);
         }

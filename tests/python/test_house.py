@@ -205,6 +205,8 @@ class Imports(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         if ast.unparse(node.test) != "TYPE_CHECKING":
             self.generic_visit(node)
+        for one in node.orelse if ast.unparse(node.test) == "TYPE_CHECKING" else ():
+            self.visit(one)
 
     def visit_Import(self, node: ast.Import) -> None:
         names = [alias.name.split(".") for alias in node.names]

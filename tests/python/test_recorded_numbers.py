@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numbers_used import CHANGES, SETTINGS, USES, Using, X, alike, plain, replays, same, steps
 from recorded import tensor
 from singa_rs import layer, module
-from singa_rs.record.symbols import DEEPEST, MOST_DECISIONS, Symbol
+from singa_rs.record.symbols import LARGEST, MOST_DECISIONS, Symbol
 from singa_rs.tensor import from_numpy, zeros
 
 
@@ -183,7 +183,7 @@ def test_a_number_that_becomes_a_text():
 def test_results_and_steps_of_a_loop():
     class Returning(Using):
         def train_one_batch(self, x):
-            for _ in range(DEEPEST * 3):
+            for _ in range(LARGEST * 3):
                 self.n += 1
             out = self.fc(x)
             return {"loss": out.mean(), "n": [self.n, self.n % 2]}

@@ -46,8 +46,8 @@ class _Log(Rule):
     """A logarithm that is exact for powers of its base."""
 
     base: int
-    #: From which exponent on whole powers are told from their neighbours, by the size of a float.
-    least: dict[int, float] = {}
+    #: From which exponent on whole powers are told from their neighbours, by dtype.
+    least: dict[str, float] = {}
     keeps = ("xs",)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class _Log(Rule):
         whole = _unary("rounde", made)
         power = ops.scalar_op("pow", self.base, True)(whole)
         is_power = ops.op("binary", f="eq")(power, x)
-        if (least := self.least.get(x.dtype.itemsize)) is not None:
+        if (least := self.least.get(x.dtype.name)) is not None:
             is_power = ops.op("binary", f="and")(is_power, ops.scalar_op("ge", least)(whole))
         return ops.where(is_power, whole, made)
 
@@ -75,7 +75,7 @@ class Log10(_Log):
 
     base = 10
     # Denormal numbers are too far apart.
-    least = {2: -4, 4: -37, 8: -307}
+    least = {"float16": -4, "bfloat16": -37, "float32": -37, "float64": -307}
 
 
 class Cbrt(Rule):

@@ -312,8 +312,8 @@ def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None
             y.requires_grad = False
             if mode.nodes is None:
                 y._source = Source(node, i, tuple(map(ref, xs)))
-        if node.is_view and node.differentiable and not xs[0].requires_grad:
-            node.keep(xs, ys)
+        if node.is_view and node.differentiable:
+            node.keep(xs, ys)  # a later write into either gives both a gradient
         return
     node.keep(xs, ys)
     node.edges = (edge(xs[0]),) if len(xs) == 1 else tuple(map(edge, xs))

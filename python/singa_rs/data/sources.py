@@ -14,6 +14,9 @@ from .collating import collate, map_leaves
 from .draws import drawing
 from .sharing import Share
 
+#: A context for each group of samples.
+Around = Callable[[int], AbstractContextManager[None]]
+
 
 class Source:
     """A data set as workers see it. They make a batch of a task: an array of the numbers of its
@@ -75,16 +78,16 @@ class Stream(Source):
     def __getstate__(self) -> dict[str, Any]:
         return {}  # workers get the samples, and an iterator cannot be copied
 
-    def read(
-        self, size: int, start: int, is_whole: bool, around: Callable[[int], Any]
-    ) -> Iterator[list[Any]]:
+    def read(self, size: int, start: int, is_whole: bool, around: Around) -> Iterator[list[Any]]:
         """The samples in groups of `size`, without the first `start` groups; with a smaller last
-        one unless `is_whole`. Each group is read within the context `around` its number.
+        one unless `is_whole`. Each group is read within the context `around` its number, counted
+        from 1; the iterable starts within that of 0.
 
         Raises:
             ValueError: an iterator that was iterated before.
         """
-        samples = iter(self._dataset)
+        with around(0):
+            samples = iter(self._dataset)
         if samples is self._dataset:
             if self._is_used_up:
                 raise ValueError(
@@ -100,13 +103,13 @@ class Stream(Source):
 
 
 def _groups(
-    samples: Iterator[Any], size: int, start: int, is_whole: bool, around: Callable[[int], Any]
+    samples: Iterator[Any], size: int, start: int, is_whole: bool, around: Around
 ) -> Iterator[list[Any]]:
-    for number in count():
+    for number in count(1):
         with around(number):
             group = list(islice(samples, size))
         is_last = len(group) < size
-        if number >= start and group and not (is_last and is_whole):
+        if number > start and group and not (is_last and is_whole):
             yield group
         if is_last:
             return
@@ -164,7 +167,7 @@ class Job:
         self._stack, self._transform = stack, transform
 
     def reading(self, epoch: int, number: int) -> AbstractContextManager[None]:
-        """A context in which an iterable makes the samples of batch `number` of an epoch."""
+        """A context in which an iterable makes group `number` of an epoch's samples."""
         return drawing(self._seed, epoch, self._share.stream(number), reads=True)
 
     def make(self, epoch: int, number: int, task: Any) -> Any:

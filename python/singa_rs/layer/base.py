@@ -33,7 +33,7 @@ class _LayerType(ABCMeta):
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any
     ) -> Any:
         # Else a class that is made by a call of `type` would be one of the module `abc`.
-        namespace.setdefault("__module__", sys._getframe(1).f_globals.get("__name__"))
+        namespace = {"__module__": sys._getframe(1).f_globals.get("__name__"), **namespace}
         return super().__new__(mcls, name, bases, namespace, **kwargs)
 
     if not TYPE_CHECKING:  # to type checkers a layer is what its constructor makes

@@ -96,7 +96,8 @@ class Tree:
                 self._visit(child, join(self.paths[id(layer)], name), layer)
 
     def _unnamed(self, layer: Layer) -> list[Layer]:
-        """The children that have no place. Those that have one leave the model with it."""
+        """The children that nothing holds by a name. The others are no longer noted here, so that
+        they leave the model when what holds them lets go."""
         children = [child for child in alive(layer) if id(child) not in self.paths]
         layer._layer_node.unnamed = [weakref.ref(child) for child in children]
         return children

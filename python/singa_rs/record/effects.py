@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,6 +150,11 @@ def _put_back(array: np.ndarray, elements: bytes) -> None:
         array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
 
 
+def _write_back(owner: Any, key: Any, value: Any) -> None:
+    if places.read(owner, key) is not value:
+        places.write(owner, key, value)
+
+
 class Undo:
     """Restores what a recorded call may change to what it was when this object was made: the
     attributes of the model and of what it holds, those of tensors, the tape, the taps' values, and
@@ -170,22 +176,25 @@ class Undo:
         self._drawn = self._generator.to_numpy()
 
     def __call__(self, keep_state: bool = False) -> None:
-        """Undoes everything; with `keep_state`, all but the creation of parameters and moments."""
-        for restore in self._restore:
-            restore(keep_state)
-        for container, copy in self._contents:
-            places.refill(container, copy)
-        for owner, key, value in self._places:
-            if places.read(owner, key) is not value:
-                places.write(owner, key, value)
-        for x, attributes in self._arguments:
-            x.__dict__.clear()
-            x.__dict__.update(attributes)
-        self.tapping.restore()
-        self.nodes.undo()
-        self.journal.undo(keep_state)
-        if not keep_state:
-            self._draw_again()
+        """Undoes everything; with `keep_state`, all but the creation of parameters and moments.
+        Where something cannot be undone, all else is."""
+        with ExitStack() as later:  # calls in reverse order, whatever errors there are
+            later.callback(self._restore_arrays)
+            if not keep_state:
+                later.callback(self._draw_again)
+            later.callback(self.journal.undo, keep_state)
+            later.callback(self.nodes.undo)
+            later.callback(self.tapping.restore)
+            for x, attributes in self._arguments:
+                later.callback(places.refill, x.__dict__, attributes)
+            for place in reversed(self._places):
+                later.callback(_write_back, *place)
+            for container, copy in reversed(self._contents):
+                later.callback(places.refill, container, copy)
+            for restore in reversed(self._restore):
+                later.callback(restore, keep_state)
+
+    def _restore_arrays(self) -> None:
         for array, elements in self._arrays:
             if array.flags.writeable and array.tobytes() != elements:
                 _put_back(array, elements)

@@ -135,10 +135,19 @@ class Entry:
         numbers = self.guards.numbers(root)
         if not self.guards.hold(numbers):
             return None
+        made = self._made(numbers)
+        return made if len(made) == len(self._makers) else None
+
+    def _made(self, numbers: Mapping[str, Any]) -> list[Any]:
+        """What a step that finds these numbers sets numbers to, up to the first that cannot be
+        computed."""
+        made = []
         try:
-            return [make(numbers) for make in self._makers]
+            for make in self._makers:
+                made.append(make(numbers))
         except Exception:  # of arithmetic, such as a division by zero
-            return None
+            return made
+        return made
 
     def mismatch(self, now: Snapshot, root: Any) -> str | None:
         """How the attributes of a model differ from those recorded, as text; None if they match."""
@@ -160,8 +169,10 @@ class Entry:
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
-        if self.changes(root) is None:
-            return "attributes have values that the step cannot compute with"
+        computed = len(self._made(self.guards.numbers(root)))
+        if computed < len(self._makers):
+            path = list(effects.numbers)[computed]
+            return f"attribute {path} cannot be computed from the present numbers"
         known = self.wanted.keys() | self.guards.places.keys() | effects.kept.keys()
         more = items.keys() - known
         more = {path for path in more if not self._is_undecided(path)} if more else more

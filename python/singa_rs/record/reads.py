@@ -35,6 +35,7 @@ class Reads:
         self._items = items
         called = {getattr(step, "__name__", "")}.union(*map(_known_to_libraries, snapshot.kinds))
         self._names = _names(snapshot.functions, called)
+        self._all = not _DYNAMIC.isdisjoint(self._names)
         #: The other paths of objects.
         self._others: dict[str, list[str]] = {}
         for path, item in items.items():
@@ -43,7 +44,7 @@ class Reads:
 
     def __contains__(self, path: str) -> bool:
         seen, pending = set[str](), [path]
-        while pending and _DYNAMIC.isdisjoint(self._names):
+        while pending and not self._all:
             path = pending.pop()
             if path in seen:
                 continue
@@ -57,7 +58,7 @@ class Reads:
                 pending.append(above)
             else:
                 return True
-        return bool(pending)
+        return self._all
 
 
 def _name(path: str, item: Item) -> str | None:

@@ -139,6 +139,8 @@ class Snapshot:
             _looks,
             NOTHING,
         )
+        #: The copies that it compares containers with.
+        self._copies = {id(one): copy for one, copy in contents + self.contents}
         self.contents, self.places = contents, places
 
     @property
@@ -165,9 +167,8 @@ class Snapshot:
 
     def follow(self, owner: Any, key: Any, value: Any) -> None:
         """Adopts a value that a replay has written."""
-        attributes = getattr(owner, "__dict__", owner)
-        for known, copy in self.contents:
-            if known is owner or known is attributes:
+        for one in (owner, getattr(owner, "__dict__", None)):
+            if (copy := self._copies.get(id(one))) is not None:
                 copy[key] = value
         self.watch.follow(owner, key, value)
 
@@ -177,7 +178,7 @@ class Snapshot:
         self.tensors, self.objects, self.generators = {}, [], {}
         self.functions, self.kinds = [], []
         self.contents, self.places, self.fixtures = [], [], []
-        self.elements, self._arrays, self._lengths = [], [], []
+        self.elements, self._arrays, self._lengths, self._copies = [], [], [], {}
         del self.watch
 
     # ---- objects --------------------------------------------------------------------------------
@@ -214,9 +215,8 @@ class Snapshot:
             self.places.append((read.owner, read.key, read.value))
         if read.value is NOTHING:
             return
-        name = read.name if read.name.startswith("global ") else f"{path}.{read.name}"
-        while name in self.items:  # of another module or class
-            name += "'"
+        is_global = read.name.startswith("global ")
+        name = self._new(read.name if is_global else f"{path}.{read.name}")
         if read.is_opaque:
             self._put(name, Item(read.owner, read.key, key_of(read.value)))
         else:
@@ -339,7 +339,14 @@ class Snapshot:
             self._put(f"{path}.keys", Item(None, None, tuple(map(key_of, value))))
         items: Iterable[Any] = value.items() if isinstance(value, dict) else enumerate(value)
         for index, item in list(items):
-            self._value(f"{path}.{index}", value, index, item)
+            self._value(self._new(f"{path}.{index}"), value, index, item)
+
+    def _new(self, path: str) -> str:
+        """A path that nothing has yet: keys may be alike as text, and names those of one thing in
+        another module or class."""
+        while path in self.items:
+            path += "'"
+        return path
 
 
 def _is_steady(tensor: Tensor) -> bool:

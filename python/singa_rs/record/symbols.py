@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 NUMBERS = (int, float)
 #: How snapshots begin what they hold of a number.
 _NUMBERS = tuple((kind,) for kind in NUMBERS)
-#: Expressions of more operations than this, one within the other, are numbers that are guarded.
-DEEPEST = 32
+#: Expressions of more operations than this are numbers that are guarded.
+LARGEST = 64
 #: A recording that takes more decisions than this holds for its numbers alone.
 MOST_DECISIONS = 64
 
@@ -248,10 +248,10 @@ class Symbols:
 
     def compute(self, operation: Callable[..., Any], *operands: Any) -> Any:
         """What an operation makes of numbers, some of them symbolic."""
-        depth = 1 + max(one._depth for one in operands if type(one) is Symbol)
+        size = 1 + sum(one._size for one in operands if type(one) is Symbol)
         if operation in (operator.eq, operator.ne) and isinstance(operands[1], (str, type(None))):
             return operation(0, operands[1])  # no number equals these
-        if not (self.is_open and all(map(_is_number, operands))) or depth > DEEPEST:
+        if not (self.is_open and all(map(_is_number, operands))) or size > LARGEST:
             return operation(*map(number_of, operands))
         try:
             number = operation(*(one._number if type(one) is Symbol else one for one in operands))
@@ -263,7 +263,7 @@ class Symbols:
             return number
         if type(number) not in NUMBERS:
             return operation(*map(number_of, operands))
-        return Symbol(self, *_summed(made, operands, depth), number)
+        return Symbol(self, *_summed(made, operands, size), number)
 
     def remember(self, symbol: Symbol) -> None:
         """Notes a symbol, to look later whether the program has kept it."""
@@ -287,19 +287,19 @@ def number_of(one: Any) -> Any:
     return one._number
 
 
-def _summed(made: Expression, operands: tuple[Any, ...], depth: int) -> tuple[Any, int]:
-    """An expression and its depth, with `(n + 1) + 1` as `n + 2` if these are integers, as of
+def _summed(made: Expression, operands: tuple[Any, ...], size: int) -> tuple[Any, int]:
+    """An expression and its size, with `(n + 1) + 1` as `n + 2` if these are integers, as of
     counters in loops."""
     known, by = made.operands[0], made.operands[-1]
     is_sum = made.operation in (operator.add, operator.sub) and type(by) is int
     if not is_sum or type(operands[0]._number) is not int:
-        return made, depth
+        return made, size
     by = by if made.operation is operator.add else -by
     if type(known) is Expression and known.operation is operator.add:
         inner, before = known.operands
         if type(before) is int:
-            known, by, depth = inner, by + before, depth - 1
-    return (Expression(operator.add, (known, by)), depth) if by else (known, depth - 1)
+            known, by, size = inner, by + before, size - 1
+    return (Expression(operator.add, (known, by)), size) if by else (known, size - 1)
 
 
 class Symbol:
@@ -308,10 +308,10 @@ class Symbol:
 
     #: NumPy leaves operators to this class, and refuses to call its functions with symbols.
     __array_ufunc__ = None
-    __slots__ = ("__weakref__", "_depth", "_number", "_operand", "_symbols")
+    __slots__ = ("__weakref__", "_number", "_operand", "_size", "_symbols")
 
-    def __init__(self, symbols: Symbols, operand: Any, depth: int, number: Any) -> None:
-        self._symbols, self._operand, self._depth, self._number = symbols, operand, depth, number
+    def __init__(self, symbols: Symbols, operand: Any, size: int, number: Any) -> None:
+        self._symbols, self._operand, self._size, self._number = symbols, operand, size, number
         symbols.remember(self)
 
     @property

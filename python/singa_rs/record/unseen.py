@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from ..shown import listed
-from ..tensor.keys import EXACT
+from ..tensor.keys import is_scalar
 from .names import names_of
 from .programs import is_program
 
@@ -207,7 +207,7 @@ class Watching:
         draws = [name if place is None else f"{name} at {place}" for name, place in places.items()]
         calls = [f"{name} at {place}" for name, place in self._calls.items()]
         sets = [path for path in globals_set(self._before, after) if path not in known]
-        scalars = [path for path in sets if after.items[path].value[0] in EXACT]
+        scalars = [path for path in sets if is_scalar(after.items[path].value)]
         return Unseen(draws, calls, [path for path in sets if path not in scalars], scalars)
 
     def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:

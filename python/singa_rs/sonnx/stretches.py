@@ -44,6 +44,11 @@ class _Guessed:
         self._last: tuple[Guess, ...] | None = None
         self._known: OrderedDict[tuple[Guess, ...], Stretch] = OrderedDict()
 
+    @property
+    def result_bytes(self) -> int:
+        """What the results of its graphs take from run to run."""
+        return sum(one.result_bytes for one in self._known.values())
+
     def settle(
         self, noted: tuple[Guess, ...], make: Callable[[tuple[Guess, ...]], Stretch]
     ) -> None:
@@ -195,6 +200,8 @@ class Stretches:
         finally:
             frame.guesses = None
         if cuts.next(cuts.all, start) < end:
+            if key not in self._guessed:
+                self._limit_results()
             self._guessed[key] = guessed
             _keep_last(self._guessed, key, self._whole)
             make = functools.partial(self._made, frame, part, taken.values)
@@ -303,14 +310,14 @@ class Stretches:
 
     def _limit_results(self) -> None:
         """Lets go of stretches that were used longest ago, if all results take much memory."""
-        held = [0 if one is None else one.result_bytes for one in self._known.values()]
-        total = sum(held)
-        for size in held[: max(len(held) - _FEW, 0)]:
-            if total <= _MOST_BYTES:
-                break
-            self._known.popitem(last=False)
-            self._whole.clear()
-            total -= size
+        for known in (self._known, self._guessed):
+            held = [0 if one is None else one.result_bytes for one in known.values()]
+            total = sum(held)
+            for size in held[: max(len(held) - _FEW, 0)]:
+                if total <= _MOST_BYTES:
+                    break
+                _drop_first(known, self._whole)
+                total -= size
 
     def _part(self, whole: Body, start: int, end: int) -> Part:
         key = (id(whole), start, end)
@@ -325,5 +332,9 @@ def _keep_last(
     """Lets go of what was used longest ago, and of what may refer to it."""
     known.move_to_end(key)
     while len(known) > _MOST:
-        known.popitem(last=False)
-        whole.clear()
+        _drop_first(known, whole)
+
+
+def _drop_first(known: OrderedDict[Hashable, Any], whole: dict[Hashable, _Whole]) -> None:
+    known.popitem(last=False)
+    whole.clear()

@@ -80,6 +80,14 @@ def key_of(value: Any) -> Hashable:
     return value.key if isinstance(value, Settings) else Same(value)
 
 
+def is_scalar(key: Any) -> bool:
+    """Whether a key is that of a number, text or the like."""
+    kind = key[0] if type(key) is tuple and key else None
+    if not isinstance(kind, type):
+        return False
+    return kind in EXACT or kind in (float, complex) or issubclass(kind, np.generic)
+
+
 def show(key: Any) -> str:
     """A key as text."""
     if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], type):

@@ -15,7 +15,7 @@ mod wait;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -89,22 +89,27 @@ pub fn seated(chunks: usize, seats: usize, body: &(dyn Fn(usize, usize) + Sync))
     region.finish()
 }
 
-/// As [`seated`] with a body that may fail; after that, no further chunks begin.
+/// As [`seated`] with a body that may fail; after that, no later chunks begin.
 ///
 /// # Errors
-/// The first error that a body returned; as [`parallel`].
+/// That of the first chunk whose body fails, whenever it runs; as [`parallel`].
 pub fn each(
     chunks: usize,
     seats: usize,
     body: impl Fn(usize, usize) -> Result<()> + Sync,
 ) -> Result<()> {
-    let failed = OnceLock::new();
+    let (first, failed) = (AtomicUsize::new(usize::MAX), Mutex::new(None));
     seated(chunks, seats, &|chunk, seat| {
-        if failed.get().is_none() {
-            body(chunk, seat).unwrap_or_else(|error| drop(failed.set(error)));
+        if chunk < first.load(Relaxed)
+            && let Err(error) = body(chunk, seat)
+        {
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            if chunk < first.fetch_min(chunk, Relaxed) {
+                *failed = Some(error);
+            }
         }
     })?;
-    failed.into_inner().map_or(Ok(()), Err)
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// How many chunks keep this many threads busy until the end, though some come late.

@@ -1,6 +1,7 @@
 //! Elements taken from, and added at, places along an axis that differ from row to row.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::team;
@@ -16,6 +17,8 @@ use crate::ops::{Family, Meta};
 const ROWS: usize = 256;
 /// Fewer rows than this are taken one after the other, along the axis.
 const FEW: usize = 16;
+/// The fewest places that a thread checks at a time.
+const GRAIN: usize = 8192;
 
 /// Prepares (x, places) -> y.
 ///
@@ -29,7 +32,7 @@ pub fn gather_elements(
     let axis = io[0].shape.axis(op.name(), op.axis)?;
     let lines = Lines::new(op.name(), [io[2], io[1], io[0]], axis);
     Ok(by_size!(io[0].dtype.size(), T => kernel(0, move |io| {
-        lines.check(io)?;
+        lines.check(io, width)?;
         lines.each(io, width, || {
             let (y, x) = (io.output::<T>(0), io.input::<T>(0));
             // SAFETY: the places are within the axis, and each element belongs to one thread.
@@ -54,7 +57,7 @@ pub fn gather_elements_grad(
         type Sum = <T as Float>::Wide;
         let room = if T::IS_WIDE { 0 } else { count * size_of::<Sum>() };
         Ok(kernel(room, move |io| {
-            lines.check(io)?;
+            lines.check(io, width)?;
             team::ranges(count, 64, width, &|range, _| {
                 // SAFETY: there are as many sums, and the parts are disjoint.
                 unsafe { sums::<T>(io).add(range.start).write_bytes(0, range.len()) };
@@ -91,9 +94,27 @@ fn narrow<T: Float>(io: &Io, count: usize, width: usize) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Index`].
-pub fn check_places(name: &'static str, places: &Walk<1>, size: usize, io: &Io) -> Result<()> {
+pub fn check_places(
+    name: &'static str,
+    places: &Walk<1>,
+    size: usize,
+    io: &Io,
+    width: usize,
+) -> Result<()> {
+    team::each_range(places.elements(), GRAIN, width, |range, _| {
+        check_part(name, places, range, size, io)
+    })
+}
+
+fn check_part(
+    name: &'static str,
+    places: &Walk<1>,
+    range: Range<usize>,
+    size: usize,
+    io: &Io,
+) -> Result<()> {
     let (from, step) = (io.input::<i64>(1), places.inner().strides[0]);
-    for ([at], n) in places.runs(0..places.elements()) {
+    for ([at], n) in places.runs(range) {
         let all = (0..n as isize).map(|i| {
             // SAFETY: the run is within the places.
             unsafe { *from.offset(at + i * step) }
@@ -121,7 +142,7 @@ struct Lines {
 impl Lines {
     fn new(name: &'static str, metas: [&Meta; 3], axis: usize) -> Lines {
         let dims_of = dims(metas);
-        let walk = |range: std::ops::Range<usize>| Walk::new(dims_of[range].iter().copied());
+        let walk = |range: Range<usize>| Walk::new(dims_of[range].iter().copied());
         Lines {
             name,
             outer: walk(0..axis),
@@ -132,8 +153,8 @@ impl Lines {
         }
     }
 
-    fn check(&self, io: &Io) -> Result<()> {
-        check_places(self.name, &self.places, self.size, io)
+    fn check(&self, io: &Io, width: usize) -> Result<()> {
+        check_places(self.name, &self.places, self.size, io, width)
     }
 
     /// Passes the offsets of each element and of its counterpart at its place, in the order of the
@@ -145,6 +166,9 @@ impl Lines {
         visitor: impl Fn() -> V + Sync,
     ) -> Result<()> {
         let rows = self.inner.elements();
+        if rows == 1 {
+            return self.each_outer(io, width, visitor);
+        }
         let blocks = rows.div_ceil(ROWS);
         team::ranges(self.outer.elements() * blocks, 1, width, &|range, _| {
             let (places, mut visit) = (io.input(1), visitor());
@@ -155,6 +179,26 @@ impl Lines {
                     for (at, n) in self.inner.runs(block.clone()) {
                         self.rows([0, 1, 2].map(|t| start[t] + at[t]), n, places, &mut visit);
                     }
+                }
+            }
+        })
+    }
+
+    /// The same where nothing is after the axis.
+    fn each_outer<V: FnMut(isize, isize)>(
+        &self,
+        io: &Io,
+        width: usize,
+        visitor: impl Fn() -> V + Sync,
+    ) -> Result<()> {
+        let step = self.outer.inner().strides;
+        let grain = (ROWS / self.axis.extent.max(1)).max(1);
+        team::ranges(self.outer.elements(), grain, width, &|range, _| {
+            let (places, mut visit) = (io.input(1), visitor());
+            for (start, n) in self.outer.runs(range) {
+                for row in 0..n as isize {
+                    let at = [0, 1, 2].map(|t| start[t] + row * step[t]);
+                    self.rows(at, 1, places, &mut visit);
                 }
             }
         })

@@ -195,6 +195,9 @@ impl<F: Fn(&Io, &[i64]) -> Result<()> + Send + Sync> Kernel for Indexed<F> {
     }
 
     fn run(&self, io: &Io) -> Result<()> {
+        if self.indices.count() == 0 {
+            return (self.run)(io, &[]); // there may be no scratch memory
+        }
         // SAFETY: the scratch memory was requested, and `run` uses only what is before.
         let entries = || unsafe { io.scratch::<u8>().add(self.scratch).cast::<i64>() };
         // SAFETY: as above; nobody else uses it before all are written.

@@ -62,7 +62,7 @@ impl Rows {
         join: impl Fn(&mut T, T) + Send + Sync + 'static,
     ) -> Arc<dyn Kernel> {
         kernel(0, move |io| {
-            check_places(self.name, &self.places, self.count, io)?;
+            check_places(self.name, &self.places, self.count, io, self.width)?;
             let at = [io.input::<u8>(0).cast_mut(), io.output::<u8>(0)];
             if at[0] != at[1] {
                 // SAFETY: x and y are what the copy was prepared for.
