@@ -37,9 +37,16 @@ def _unless_it_fails(compute):
         return -1.0
 
 
+def _doubled(n, times):
+    for _ in range(times):
+        n = n + n
+    return n
+
+
 #: What a step may do with a number `n` and a tensor `x`.
 USES = {
     "division by zero": lambda x, n: x * _unless_it_fails(lambda: 6 // (n % 3)),
+    "doubled often": lambda x, n: x * (2 if _doubled(n, 40) > 9**9 else 3),
     "overflow": lambda x, n: x * _unless_it_fails(lambda: float(1.5 ** (n * 500) > 2)),
     "negative shift": lambda x, n: x * _unless_it_fails(lambda: 1 << (2 - n)),
     "complex root": lambda x, n: x * _unless_it_fails(lambda: int((3.0 - n) ** 0.5 > 1) + 1),

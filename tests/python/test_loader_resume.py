@@ -138,10 +138,18 @@ class Noisy:
             yield np.array([i + data.rng().random()])
 
 
+class Mixed:
+    """An iterable that draws its order before it is read."""
+
+    def __iter__(self):
+        return iter(data.rng().permutation(11).reshape(11, 1))
+
+
 @pytest.mark.parametrize("workers", [0, 2])
-def test_what_an_iterable_draws_depends_on_the_place_alone(workers):
+@pytest.mark.parametrize("kind", [Noisy, Mixed])
+def test_what_an_iterable_draws_depends_on_the_place_alone(kind, workers):
     def make():
-        return data.DataLoader(Noisy(), 3, seed=5, num_workers=workers)
+        return data.DataLoader(kind(), 3, seed=5, num_workers=workers)
 
     whole = run(make(), 3)
     data.set_seed(77)

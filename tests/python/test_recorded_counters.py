@@ -2,9 +2,11 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from recorded import replays
-from scenarios import Step, hold, x
+from scenarios import Fit, Step, hold, x
+from singa_rs.record import MISS
 
 COUNT, COUNTS = 0, {"n": 0}
 
@@ -79,18 +81,98 @@ def test_counters_outside_of_the_model(where):
     hold(make, session)
 
 
-def test_other_scalars_that_a_step_sets_outside_are_not_replayed():
-    said = ["a"]
+OTHERS = {
+    "text": ("a", lambda said: "b" if said == "a" else "a", "b"),
+    "truth value": (False, lambda said: not said, True),
+    "NumPy number": (np.float64(0), lambda said: np.float64(1 - said), 1),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_scalars_that_a_step_sets_outside_are_not_replayed(kind):
+    first, change, wanted = OTHERS[kind]
+    said = [first]
 
     class Saying(Step):
         def forward(self, x):
-            said[0] = "b" if said[0] == "a" else "a"
-            return x * (2.0 if said[0] == "b" else 1.0)
+            said[0] = change(said[0])
+            return x * (2.0 if said[0] == wanted else 1.0)
 
     def session(model):
-        said[0] = "a"
+        said[0] = first
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             return [model(x()) for _ in range(8)]
 
     hold(Saying, session)
+
+
+def test_an_object_that_the_first_step_makes():
+    class Late:
+        scale = 2.0
+
+    made = [None]
+
+    class Making(Step):
+        def forward(self, x):
+            if made[0] is None:
+                made[0] = Late()
+            return x * made[0].scale
+
+    def session(model):
+        results = []
+        for i in range(12):
+            if i % 6 == 0:
+                made[0] = None
+            results.append(model(x()))
+        return results
+
+    hold(Making, session)
+
+
+def test_keys_that_are_alike_as_text():
+    counts = {}
+
+    class Counting(Step):
+        def forward(self, x):
+            counts[1] += 1
+            counts["1"] += 10
+            return x * (2.0 if counts[1] % 3 == 0 else 1.0)
+
+    def session(model):
+        counts.update({1: 0, "1": 0, "keys": 0})
+        return [*(model(x()) for _ in range(10)), counts[1], counts["1"]]
+
+    hold(Counting, session)
+
+
+class Held:
+    n = 0
+
+
+HELD = Held()
+
+
+@pytest.mark.parametrize("where", ["object", "dictionary", "global"])
+def test_counters_outside_take_the_fast_path(where):
+    class Counting(Fit):
+        def loss_of(self, x):
+            if where == "object":
+                HELD.n += 1
+            elif where == "dictionary":
+                COUNTS["n"] += 1
+            else:
+                _global()
+            return super().loss_of(x)
+
+    model = Counting()
+    model.graph(True)
+    model.train()
+    for _ in range(5):
+        model(x())
+    fast_path = model._graphs.fast_path
+    assert fast_path is not None
+    before = COUNT + COUNTS["n"] + HELD.n
+    for _ in range(3):
+        assert fast_path((x(),), model) is not MISS
+    assert before + 3 == COUNT + COUNTS["n"] + HELD.n

@@ -95,6 +95,11 @@ def test_elements_at_the_bounds_of_intervals():
     ]  # as in PyTorch
 
 
+def test_logarithms_of_small_bfloat16_numbers():
+    x = from_numpy(np.float32([1e-30, 1e-20, 1e3]), dtype="bfloat16")
+    assert autograd.log10(x).as_type("float32").tolist() == [-30, -20, 3]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_logarithms_of_denormal_numbers(dtype):
     tiny = np.finfo(dtype).smallest_subnormal

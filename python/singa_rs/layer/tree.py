@@ -34,8 +34,9 @@ def members(name: str, value: Any, seen: frozenset[int] = frozenset()) -> Iterat
         yield name, value
     elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in list(items):
-            yield from members(f"{name}.{key}", item, seen | {id(value)})
+        for index, (key, item) in enumerate(list(items)):
+            at = key if isinstance(key, (str, int, float)) else index  # text of objects may be long
+            yield from members(f"{name}.{at}", item, seen | {id(value)})
 
 
 def named_members(layer: Layer) -> Iterator[tuple[str, Any]]:

@@ -115,8 +115,9 @@ class Module(Stepped, Saved, Fitted, Tappable):
             self._warn_of_forward()
         if self._graphs is not None and not now.running:
             method = getattr(self, self._default_method())
-            call = getattr(getattr(method, "__func__", None), "call", None)
-            if call is not None:  # None for a method assigned to the instance
+            entry = getattr(method, "__func__", None)  # None for one assigned to the instance
+            call = getattr(entry, "call", None)
+            if call is not None and call.of is entry:  # else a wrapper has taken it over
                 return call(self, mode, args, kwargs)
         if now.running and autograd.training and not mode:
             self._warn_of_cut(args)

@@ -346,7 +346,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         with autograd._training_scope(training):
             return function(self, *args, **kwargs)
 
-    entry.call = call  # type: ignore[attr-defined]
+    entry.call, call.of = call, entry  # type: ignore[attr-defined]
     return entry
 
 

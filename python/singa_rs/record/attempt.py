@@ -229,7 +229,7 @@ class Attempt:
         """Loose items that differ before two recordings that are equal nevertheless, and which no
         code reads; numbers have guards instead."""
         ours, theirs = self.before.items, later.before.items
-        reads = Reads(later.call.function, later.before, {**ours, **theirs})
+        reads = Reads(later.before, {**ours, **theirs})
         differ = (
             path
             for path in self.before.loose | later.before.loose

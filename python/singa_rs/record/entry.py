@@ -209,6 +209,9 @@ class Entry:
 
     def take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
         """Sets the attributes that the step sets; `snapshot` gets to know."""
+        if changes:  # another thread may have counted since they were computed
+            now = self._made(self.guards.numbers(root))
+            changes = now if len(now) == len(changes) else changes
         for (place, _), value in zip(self.effects.numbers.values(), changes, strict=True):
             place.write(root, value)
             if place.is_noted(root):

@@ -145,7 +145,7 @@ def _in_space(
         names |= _names_of_methods(owners, names)
     for owner in owners:
         held = owner if isinstance(owner, dict) else vars(owner)
-        of_python = _special(held) if isinstance(owner, type) else set()
+        of_python = _special(held)
         for name in sorted((names | of_python) & held.keys()):
             value, to = held[name], f"{path}.{name}"
             if _is_space(value):
@@ -218,10 +218,34 @@ def asks_identity(function: Any) -> bool:
 
 
 def asks_class(function: FunctionType) -> bool:
-    """Whether a function may ask by `type` for the class of a number."""
+    """Whether a function may tell a number from what stands for it: it asks by `type` for a class,
+    catches a TypeError, or calls code that is not looked into."""
     if not is_read(function.__globals__.get("__name__")):
         return False
-    return not names_of(function.__code__).classed <= {"self"}
+    names = names_of(function.__code__)
+    return (
+        not names.classed <= {"self"}
+        or bool(names.of_globals & _CATCHING)
+        or calls_unread(function)
+    )
+
+
+#: What code names that catches errors of any kind.
+_CATCHING = frozenset({"TypeError", "Exception", "BaseException", "suppress"})
+
+
+def calls_unread(function: FunctionType) -> bool:
+    """Whether a function names a module, function or class whose code is not looked into, of a
+    package that is neither Python's, NumPy nor this one."""
+    known = function.__globals__
+    for name in names_of(function.__code__).of_globals:
+        value = known.get(name)
+        is_module = isinstance(value, ModuleType)
+        if is_module or isinstance(value, (type, *_FUNCTIONS)):
+            module = value.__name__ if is_module else value.__module__
+            if is_program(module) and not is_read(module):
+                return True
+    return False
 
 
 def _is_generated(function: FunctionType) -> bool:
@@ -267,6 +291,12 @@ def in_class(cls: type) -> Iterator[Read]:
             yield Read(name, cls, name, value, is_silent=not is_ours and _is_found(value, cls))
 
 
+def makers(cls: type) -> Iterator[Read]:
+    """The constructor of a class that a program holds, and so may call."""
+    for function in _functions(vars(cls).get("__init__")):
+        yield Read("__init__", cls, "__init__", function)
+
+
 def _is_own_data(name: str, value: Any) -> bool:
     """Whether a class attribute is the program's data, shared by all objects of the class."""
     if is_special(name) or isinstance(value, type):
@@ -284,6 +314,8 @@ def _functions(value: Any) -> Iterator[FunctionType]:
     if isinstance(value, (staticmethod, classmethod)):
         found = value.__func__
     elif isinstance(value, property):
+        for one in (value.fset, value.fdel):
+            yield from _functions(one)
         found = value.fget
     elif isinstance(value, cached_property):
         found = value.func

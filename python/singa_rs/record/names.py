@@ -86,7 +86,7 @@ def _classed(steps: list[dis.Instruction]) -> set[str]:
     """The variables that code passes to `type`, or "?"."""
     found = set()
     for step, passed, call in zip(steps, steps[1:], steps[2:], strict=False):
-        if step.opname in GLOBAL and step.argval == "type":
+        if step.opname in (*GLOBAL, "LOAD_ATTR", "LOAD_METHOD") and step.argval == "type":
             is_variable = passed.opname.startswith("LOAD_FAST") and "CALL" in call.opname
             found.add(passed.argval if is_variable else "?")
     return found

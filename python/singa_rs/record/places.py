@@ -51,8 +51,20 @@ def _clear(owner: Any, key: Any) -> None:
 def refill(container: Any, items: Any) -> None:
     """Gives a container these items instead of its own."""
     kind = _base(container)
+    if kind in (dict, OrderedDict) and len(container) == len(items):
+        pairs = zip(kind.items(container), items.items(), strict=True)
+        if all(a is b and one is other for (a, one), (b, other) in pairs):
+            return
     kind.clear(container)
     (kind.update if hasattr(kind, "update") else kind.extend)(container, items)
+
+
+def copied(container: Any) -> Any:
+    """A shallow copy of Python's own class."""
+    kind = _base(container)
+    if kind is deque:
+        return deque(container, container.maxlen)
+    return OrderedDict(container) if kind is OrderedDict else kind.copy(container)
 
 
 def _base(container: Any) -> Any:

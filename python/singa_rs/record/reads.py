@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import partial
-from types import BuiltinMethodType, CellType, FunctionType, MethodType, MethodWrapperType
-from typing import Any
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    SimpleNamespace,
+)
 
 from ..tensor import Tensor
-from .names import is_special, names_of
+from ..tensor.keys import Same
+from .free_variables import calls_unread
+from .names import names_of
 from .programs import is_read
 from .snapshot import Alias, Item, Snapshot
 
-#: What reads attributes by names that code does not spell out.
+#: What reads attributes by names that code does not spell out, or all of them.
 _DYNAMIC = frozenset(
-    "getattr hasattr vars eval exec dir attrgetter asdict astuple fields __dict__ __getattribute__ "
-    "__match_args__".split()
+    "getattr hasattr vars eval exec dir attrgetter methodcaller asdict astuple fields str repr "
+    "format format_map print deepcopy dumps __dict__ __getattribute__ __match_args__".split()
 )
+#: The classes of objects that do.
+_GETTERS = frozenset({"attrgetter", "methodcaller", "member_descriptor"})
 #: What is read as a whole, not by names.
 _WHOLE = (
     *(list, tuple, dict, deque, set, frozenset, bytearray, Tensor, ContextVar, partial),
@@ -30,12 +40,17 @@ class Reads:
     """The items that the code of a step may read: of attributes, globals and free variables those
     that it names, and what they hold."""
 
-    def __init__(self, step: Any, snapshot: Snapshot, items: Mapping[str, Item]) -> None:
-        """`step`: the function; `items`: those of the snapshot, and others."""
+    def __init__(self, snapshot: Snapshot, items: Mapping[str, Item]) -> None:
+        """`items`: those of the snapshot, and others."""
         self._items = items
-        called = {getattr(step, "__name__", "")}.union(*map(_known_to_libraries, snapshot.kinds))
-        self._names = _names(snapshot.functions, called)
-        self._all = not _DYNAMIC.isdisjoint(self._names)
+        codes = [names_of(one.__code__) for one in snapshot.functions]
+        self._names = frozenset().union(*(names.read for names in codes))
+        values = (item.value for item in items.values())
+        self._all = (
+            not _DYNAMIC.isdisjoint(self._names)
+            or any(map(calls_unread, snapshot.functions))
+            or any(type(value) is Same and value.kind in _GETTERS for value in values)
+        )
         #: The other paths of objects.
         self._others: dict[str, list[str]] = {}
         for path, item in items.items():
@@ -71,32 +86,8 @@ def _name(path: str, item: Item) -> str | None:
         return item.key
     if item.owner is None or isinstance(item.owner, _WHOLE) or hasattr(kind, "_watched"):
         return None
-    is_ours = kind.__module__.startswith("singa_rs.")
-    return None if is_ours else item.key
-
-
-def _names(functions: Sequence[FunctionType], called: Iterable[str]) -> set[str]:
-    """The names in all functions that may be called: methods are if something names them, or if
-    they are among those `called`."""
-    found, waiting, count = set(called), list(functions), -1
-    while len(waiting) != count:
-        count, left = len(waiting), []
-        for one in waiting:
-            name = one.__name__
-            if _is_method(one) and name not in found and not is_special(name):
-                left.append(one)
-            elif is_read(one.__globals__.get("__name__")):
-                found |= names_of(one.__code__).read
-        waiting = left
-    return found
-
-
-def _is_method(function: FunctionType) -> bool:
-    """Whether a function was defined in a class."""
-    return "." in function.__qualname__.rpartition("<locals>.")[2]
-
-
-def _known_to_libraries(kind: type) -> set[str]:
-    """The methods of a class of the program that override those of a library's class."""
-    bases: list[Any] = [one for one in kind.__mro__ if not is_read(one.__module__)]
-    return {name for base in bases for name in vars(base)} & vars(kind).keys()
+    # What libraries' objects hold is read by code that is not looked into.
+    is_plain = isinstance(item.owner, (type, SimpleNamespace)) or all(
+        is_read(one.__module__) for one in kind.__mro__ if one is not object
+    )
+    return item.key if is_plain else None

@@ -7,6 +7,7 @@ attributes, and `_remember()`, which returns a function that restores them.
 
 from __future__ import annotations
 
+import builtins
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from contextvars import ContextVar
@@ -27,10 +28,11 @@ from .free_variables import (
     in_module,
     inside,
     is_open,
+    makers,
     outside,
 )
 from .memory import Memory, Spot, memory
-from .places import NOTHING, attributes_of
+from .places import NOTHING, attributes_of, copied
 from .trees import OF_TENSORS, given_name
 from .unseen import is_generator
 
@@ -104,8 +106,6 @@ class Snapshot:
         #: Generators of random numbers by path, and the functions of the program.
         self.generators: dict[str, Any] = {}
         self.functions: list[FunctionType] = []
-        #: The classes of the program.
-        self.kinds: list[type] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._lengths: list[tuple[Any, int]] = []
         #: The path at which each inspected object was found first.
@@ -176,7 +176,7 @@ class Snapshot:
         """Forgets the tensors and all other objects, those that own the items, too."""
         self.items = {path: item.alone() for path, item in self.items.items()}
         self.tensors, self.objects, self.generators = {}, [], {}
-        self.functions, self.kinds = [], []
+        self.functions = []
         self.contents, self.places, self.fixtures = [], [], []
         self.elements, self._arrays, self._lengths, self._copies = [], [], [], {}
         del self.watch
@@ -201,7 +201,6 @@ class Snapshot:
         for cls in classes(kind):
             if id(cls) not in self._seen:
                 self._seen[id(cls)] = cls.__qualname__
-                self.kinds.append(cls)
                 self._lengths.append((vars(cls), len(vars(cls))))
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
         self._seen[id(kind)] = kind.__qualname__
@@ -272,6 +271,9 @@ class Snapshot:
             self._put(path, Item(owner, key, key_of(value)))
             if isinstance(value, type):
                 self._classes(value)
+                self._later.extend(
+                    (cls.__qualname__, made) for cls in classes(value) for made in makers(cls)
+                )
             elif id(value) not in self._seen:
                 self._seen[id(value)] = path
                 if is_generator(value):
@@ -324,11 +326,13 @@ class Snapshot:
         self._put(path, Item(owner, key, (type(value), len(value))))
         if hasattr(value, "__dict__"):
             self._object(path, value)
+        if value is vars(builtins):
+            return
         if len(value) > LONGEST:
             self._lengths.append((value, len(value)))
             return
         if not isinstance(value, (tuple, frozenset)):
-            self.contents.append((value, value.copy()))
+            self.contents.append((value, copied(value)))
         if isinstance(value, (set, frozenset)):
             self._put(path, Item(owner, key, (frozenset, frozenset(map(key_of, value)))))
             for index, item in enumerate(list(value)):

@@ -208,7 +208,12 @@ class Symbols:
 
     def __enter__(self) -> None:
         self.is_open = True
-        for path, number in self._numbers.items():
+        for path, number in list(self._numbers.items()):
+            if (
+                type(self._places[path].read(self._root)) is Symbol
+            ):  # another path of the same number
+                del self._numbers[path]
+                continue
             self._places[path].write(self._root, Symbol(self, Path(path), 0, number))
 
     def __exit__(self, *_: object) -> None:
@@ -248,6 +253,9 @@ class Symbols:
 
     def compute(self, operation: Callable[..., Any], *operands: Any) -> Any:
         """What an operation makes of numbers, some of them symbolic."""
+        operands = tuple(
+            one if _symbols_of(one) in (None, self) else number_of(one) for one in operands
+        )
         size = 1 + sum(one._size for one in operands if type(one) is Symbol)
         if operation in (operator.eq, operator.ne) and isinstance(operands[1], (str, type(None))):
             return operation(0, operands[1])  # no number equals these
@@ -272,6 +280,10 @@ class Symbols:
 
 def _is_number(one: Any) -> bool:
     return type(one) is Symbol or type(one) in NUMBERS or type(one) is bool
+
+
+def _symbols_of(one: Any) -> Symbols | None:
+    return one._symbols if type(one) is Symbol else None
 
 
 def _operand(one: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from .. import _core
 from ..shown import listed
 from ..tensor.keys import is_scalar
+from .memory import Memory
 from .names import names_of
 from .programs import is_program
 
@@ -130,7 +131,8 @@ def globals_set(before: Snapshot, after: Snapshot) -> list[str]:
     names = []
     for path in sorted(before.outside & after.outside):
         old, new = before.items[path].value, after.items[path].value
-        if old != new and type(old) is tuple and not any(path.startswith(f"{n}.") for n in names):
+        is_tensor = Memory in (type(old), type(new))
+        if old != new and not is_tensor and not any(path.startswith(f"{n}.") for n in names):
             names.append(path)
     return names
 
@@ -142,7 +144,7 @@ class Unseen(NamedTuple):
     draws: list[str]
     calls: list[str]
     sets: list[str]
-    #: Globals that are set to another scalar.
+    #: Globals that are set to another scalar or object.
     scalars: list[str]
 
     def warning(self) -> str | None:
@@ -207,7 +209,8 @@ class Watching:
         draws = [name if place is None else f"{name} at {place}" for name, place in places.items()]
         calls = [f"{name} at {place}" for name, place in self._calls.items()]
         sets = [path for path in globals_set(self._before, after) if path not in known]
-        scalars = [path for path in sets if is_scalar(after.items[path].value)]
+        values = ((path, after.items[path].value) for path in sets)
+        scalars = [path for path, one in values if is_scalar(one) or type(one) is not tuple]
         return Unseen(draws, calls, [path for path in sets if path not in scalars], scalars)
 
     def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:

@@ -168,3 +168,19 @@ fn what_is_made_stands_in_order_and_a_panic_is_an_error() {
     let made = map(4, |n| assert!(n != 2, "two"));
     assert!(matches!(made, Err(Error::Internal { message, .. }) if message == "two"));
 }
+
+#[test]
+fn the_error_is_that_of_the_first_chunk_that_fails() {
+    for _ in 0..200 {
+        let failing = |chunk: usize, _: usize| {
+            if chunk >= 7 {
+                let op = "test".into();
+                return Err(Error::Index { op, index: chunk as i64, size: 7 });
+            }
+            (0..chunk * 50).for_each(|_| std::hint::spin_loop());
+            Ok(())
+        };
+        let error = each(64, 4, failing).unwrap_err();
+        assert!(matches!(error, Error::Index { index: 7, .. }), "{error}");
+    }
+}

@@ -112,6 +112,7 @@ impl Kernel for Positions {
     }
 
     fn run(&self, io: &Io) -> Result<()> {
+        self.check(io)?; // an error leaves the output as it was
         // SAFETY: the output has an element for each index, and shares no memory with them.
         unsafe { self.indices.write(io, self.width, || io.output(0)) }
     }
