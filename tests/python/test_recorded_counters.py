@@ -1,11 +1,14 @@
 """Steps that count, and set other things, outside of the model."""
 
+import functools
 import warnings
+from collections import deque
 
 import numpy as np
 import pytest
 from recorded import replays
 from scenarios import Fit, Step, hold, x
+from singa_rs import layer
 from singa_rs.record import MISS
 
 COUNT, COUNTS = 0, {"n": 0}
@@ -176,3 +179,87 @@ def test_counters_outside_take_the_fast_path(where):
     for _ in range(3):
         assert fast_path((x(),), model) is not MISS
     assert before + 3 == COUNT + COUNTS["n"] + HELD.n
+
+
+def test_stand_ins_of_other_models_are_numbers():
+    kept = []
+
+    class First(Step):
+        n = 0
+
+        def forward(self, x):
+            self.n += 1
+            kept[:] = [self.n * 2]
+            return x * (2.0 if self.n % 3 == 0 else 1.0)
+
+    class Second(First):
+        def forward(self, x):
+            self.n += kept[0]
+            return x * (2.0 if self.n % 3 == 0 else 1.0)
+
+    def session(model):
+        other, results = Second(), []
+        other.graph(model.graph_mode)
+        for _ in range(10):
+            results += [model(x()), other(x()), model.n, other.n]
+        return results
+
+    hold(First, session)
+
+
+def test_a_number_at_two_paths():
+    class Twice(Step):
+        def __init__(self):
+            super().__init__()
+            self.first = Held()
+            self.first.n = 0
+            self.second = vars(self.first)
+
+        def forward(self, x):
+            self.first.n += 1
+            return x * (2.0 if self.second["n"] % 3 == 0 else 1.0)
+
+    hold(Twice, lambda model: [*(model(x()) for _ in range(10)), model.first.n])
+
+
+def test_a_wrapper_of_the_step():
+    calls = []
+
+    def counted(function):
+        @functools.wraps(function)
+        def inner(*args):
+            calls.append(1)
+            return function(*args)
+
+        return inner
+
+    class Wrapped(Step):
+        def forward(self, x):
+            return x * 2.0
+
+    Wrapped.train_one_batch = counted(Wrapped.train_one_batch)
+
+    def session(model):
+        calls.clear()
+        return [*(model(x()) for _ in range(5)), len(calls)]
+
+    hold(Wrapped, session)
+
+
+def test_containers_of_unusual_kinds():
+    class Ring(deque):
+        def __init__(self, length, fill):
+            super().__init__([fill], maxlen=length)
+
+    class Holding(Step):
+        def __init__(self):
+            super().__init__()
+            self.fc = layer.Linear(1)
+            self.by_layer, self.ring = {self.fc: 1.0}, Ring(3, 0.5)
+            self.space = {}
+            exec("scale = 0.5", self.space)
+
+        def forward(self, x):
+            return self.fc(x) * self.by_layer[self.fc] * self.ring[0] * self.space["scale"]
+
+    hold(Holding, lambda model: [model(x()) for _ in range(4)])

@@ -1,6 +1,7 @@
 """What steps read of objects that the program changes between calls, and what they do not read."""
 
 import contextvars
+import operator
 import random
 import sys
 import threading
@@ -114,6 +115,66 @@ READS = {
 @pytest.mark.parametrize("how", READS)
 def test_attributes_that_code_reads(how):
     scaled(*READS[how])
+
+
+class Told:
+    """Reads its attribute in methods that code does not name as they are called."""
+
+    def __init__(self):
+        self.value = "a"
+        self.table = [self.told]
+
+    def told(self):
+        return 2.0 if self.value == "b" else 1.0
+
+    def __hidden(self):
+        return self.told()
+
+    def hidden(self):
+        return self.__hidden()
+
+    shown = property(lambda self: 2.0 if self.value == "b" else 1.0)
+    other = told
+
+    @property
+    def kept(self):
+        return 1.0
+
+    @kept.setter
+    def kept(self, scale):
+        self.scale = scale * (2.0 if self.value == "b" else 1.0)
+
+
+class Of:
+    def __init__(self, of):
+        self.scale = 2.0 if of.value == "b" else 1.0
+
+
+KINDS = {"of": Of}
+FORM = "{.value}"
+the_value = operator.attrgetter("value")
+
+
+def _set(told):
+    told.kept = 1.5
+    return told.scale
+
+
+WAYS = {
+    "table of methods": lambda o: o.table[0](),
+    "private method": lambda o: o.hidden(),
+    "property of a lambda": lambda o: o.shown,
+    "another name": lambda o: o.other(),
+    "setter": _set,
+    "constructor": lambda o: KINDS["of"](o).scale,
+    "getter": lambda o: 2.0 if the_value(o) == "b" else 1.0,
+    "text": lambda o: 2.0 if FORM.format(o) == "b" else 1.0,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_attributes_that_methods_read(way):
+    scaled(WAYS[way], lambda o, i: setattr(o, "value", "aab"[i % 3]), Told)
 
 
 def test_lengths_that_code_reads():
