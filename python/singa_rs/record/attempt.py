@@ -229,13 +229,15 @@ class Attempt:
         """Loose items that differ before two recordings that are equal nevertheless, and which no
         code reads; numbers have guards instead."""
         ours, theirs = self.before.items, later.before.items
-        reads = Reads(later.before, {**ours, **theirs})
         differ = (
             path
             for path in self.before.loose | later.before.loose
             if path not in ours or path not in theirs or ours[path].value != theirs[path].value
         )
-        others = (p for p in differ if p not in theirs or not holds_number(theirs[p]))
+        others = [p for p in differ if p not in theirs or not holds_number(theirs[p])]
+        if not others:
+            return frozenset()
+        reads = Reads(later.before, {**ours, **theirs})
         return frozenset(path for path in others if path not in reads)
 
     def let_go(self) -> None:
