@@ -125,11 +125,11 @@ def unsteady(x):
     return [net(X, Y) for _ in range(6)]
 
 
-CALLS = []
+LOG = []
 
 
 def counting(net, x, y):
-    CALLS.append(1)
+    LOG.append(1)
     return net.forward(x).sum()
 
 
