@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable
 
 from .attempt import Attempt, Call
 from .effects import Undo, moving
-from .free_variables import asks_class
+from .free_variables import tells_stand_ins
 from .snapshot import Snapshot
 
 
@@ -42,7 +42,7 @@ class Attempts:
     ) -> tuple[Attempt, Undo]:
         """Records a call, with symbols for the numbers that change if the program takes them; and
         what undoes it."""
-        if self._moving and any(map(asks_class, before.functions)):
+        if self._moving and any(map(tells_stand_ins, before.functions)):
             self._takes_symbols = False
         if self._moving and self._takes_symbols:
             try:

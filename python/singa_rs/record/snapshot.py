@@ -376,9 +376,9 @@ def _is_small(array: np.ndarray) -> bool:
     return array.size <= LONGEST and not array.dtype.hasobject
 
 
-def _looks(array: np.ndarray | ContextVar[Any]) -> tuple[Any, ...]:
+def _looks(value: np.ndarray | ContextVar[Any]) -> tuple[Any, ...]:
     """What is compared of an array, or of a context variable."""
-    if isinstance(array, ContextVar):
-        return (key_of(array.get(NOTHING)),)
-    elements = array.tobytes() if _is_small(array) else None
-    return array.shape, array.dtype.str, array.strides, elements
+    if isinstance(value, ContextVar):
+        return (key_of(value.get(NOTHING)),)
+    elements = value.tobytes() if _is_small(value) else None
+    return value.shape, value.dtype.str, value.strides, elements

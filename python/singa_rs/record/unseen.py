@@ -126,8 +126,8 @@ def _names_source(function: FunctionType) -> bool:
 
 
 def globals_set(before: Snapshot, after: Snapshot) -> list[str]:
-    """The globals, and what else lies outside of the model, that a step sets to another plain value
-    or makes longer or shorter."""
+    """The globals, and what else lies outside of the model, that a step sets to another value, but
+    no tensor, or makes longer or shorter."""
     names = []
     for path in sorted(before.outside & after.outside):
         old, new = before.items[path].value, after.items[path].value
@@ -145,7 +145,7 @@ class Unseen(NamedTuple):
     calls: list[str]
     sets: list[str]
     #: Globals that are set to another scalar or object.
-    scalars: list[str]
+    replaced: list[str]
 
     def warning(self) -> str | None:
         """What replays do not do, as text."""
@@ -164,8 +164,8 @@ class Unseen(NamedTuple):
 
     def difference(self) -> str | None:
         """What makes no two steps the same, as text."""
-        if self.scalars:
-            return f"{listed(self.scalars, 3)}, which the step sets outside of the model"
+        if self.replaced:
+            return f"{listed(self.replaced, 3)}, which the step sets outside of the model"
         if not self.draws:
             return None
         return (
@@ -210,8 +210,8 @@ class Watching:
         calls = [f"{name} at {place}" for name, place in self._calls.items()]
         sets = [path for path in globals_set(self._before, after) if path not in known]
         values = ((path, after.items[path].value) for path in sets)
-        scalars = [path for path, one in values if is_scalar(one) or type(one) is not tuple]
-        return Unseen(draws, calls, [path for path in sets if path not in scalars], scalars)
+        replaced = [path for path, one in values if is_scalar(one) or type(one) is not tuple]
+        return Unseen(draws, calls, [path for path in sets if path not in replaced], replaced)
 
     def _entered(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
         return self._line if _is_program(frame) else None
