@@ -8,6 +8,7 @@ from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import as_array, whole
 from . import ops
+from .along import take_along_axis
 from .casting import floating
 from .index import Where, as_indices, gather
 from .loss import SoftMaxCrossEntropy
@@ -18,10 +19,8 @@ from .terms import check_reduction, like, limited, reduced, wide
 
 
 class _Labels(NamedTuple):
-    """Class indices of rows, along with what is computed from them."""
+    """Class indices of rows, of the shape of the logits without the axis of the classes."""
 
-    #: Whether each entry of the logits is that of its row's class; never in rows to ignore.
-    hit: Tensor
     #: The classes, 0 in rows to ignore.
     places: Tensor
     #: Whether each row counts; None if all do.
@@ -49,13 +48,12 @@ def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _L
         places = checked(of, places, classes)
     except ValueError:
         raise _no_class(name, given, classes, ignored) from None
-    column = ops.reshape(places, (*rows[:along], 1, *rows[along:]))
-    every = ops.arange(classes, places)
-    every = ops.reshape(every, (classes,) + (1,) * (len(rows) - along))
-    hit = ops.op("binary", f="eq")(column, every)
-    if counts is not None:
-        hit = ops.op("binary", f="and")(hit, ops.reshape(counts, column.shape))
-    return _Labels(hit, places, counts)
+    return _Labels(places, counts)
+
+
+def column(places: Tensor, along: int) -> Tensor:
+    """One index for each row, with extent 1 for the classes."""
+    return ops.reshape(places, (*places.shape[:along], 1, *places.shape[along:]))
 
 
 def _no_class(name: str, labels: Tensor, classes: int, ignored: int | None) -> ValueError:
@@ -118,8 +116,11 @@ def _of_labels(
     """The terms of log probabilities given class indices, and what divides their sum."""
     labels = _labels(name, x, t, along, options.ignored)
     weight = _class_weights(name, options.weight, x, along)
-    rows = 0 - reduce_sum(_only(labels.hit, x), along, 0)
-    counted = _row_weights(labels, weight, x)
+    own = take_along_axis(x, column(labels.places, along), along)
+    rows = 0 - reshape(own, labels.places.shape)
+    if labels.counts is not None:
+        rows = _only(labels.counts, rows)
+    counted = _row_weights(labels, weight, rows)
     if weight is not None:
         rows = rows * counted
     if smoothing:

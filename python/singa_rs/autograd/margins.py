@@ -9,7 +9,7 @@ from .._core import ShapeError
 from ..tensor import Tensor
 from . import ops
 from .along import take_along_axis
-from .classification import _class_weights, _labels, checked
+from .classification import _class_weights, _labels, checked, column
 from .distance import _together
 from .index import Where, as_indices, gather
 from .lengths import pairwise_distance
@@ -170,10 +170,10 @@ def multi_margin_loss(
     if places.shape != x.shape[:-1]:
         raise ShapeError(f"{name}: got shapes {x.shape}, {places.shape}, want a class for each row")
     labels = _labels(name, rows, ops.reshape(places, rows.shape[:1]), 1, None)
-    none = ops.full((), 0, rows)
-    right = reduce_sum(Where(labels.hit)(rows, none)[0], 1, True)
-    over = _relu(least - right + rows)
-    terms = Where(labels.hit)(none, over if p == 1 else over * over)[0]
+    own = column(labels.places, 1)
+    over = _relu(least - take_along_axis(rows, own, 1) + rows)
+    is_own = ops.op("binary", f="eq")(own, ops.arange(rows.shape[1], own))
+    terms = Where(is_own)(ops.full((), 0, rows), over if p == 1 else over * over)[0]
     weights = _class_weights(name, weight, rows, 1)
     made = reduce_mean(terms, 1, False)
     made = made if weights is None else made * gather(weights, 0, labels.places)
