@@ -79,6 +79,11 @@ impl DType {
         matches!(self, DType::Float32 | DType::Float64 | DType::Float16 | DType::BFloat16)
     }
 
+    /// Whether it is a float that is computed in as it is: 16-bit floats are computed in float32.
+    pub fn is_wide_float(self) -> bool {
+        matches!(self, DType::Float32 | DType::Float64)
+    }
+
     /// Whether this is an integer type (bool is not).
     pub const fn is_int(self) -> bool {
         matches!(self, DType::Int32 | DType::Int64 | DType::Int8 | DType::UInt8)

@@ -66,7 +66,7 @@ impl View {
 
     /// Whether writing the view writes every byte of its block.
     pub fn covers_block(&self) -> bool {
-        self.meta.bytes() == self.block.bytes() && self.meta.is_dense()
+        self.meta.fills(self.offset, self.block.bytes())
     }
 
     /// The address of the first element. Memory is allocated if need be, and zeroed or initialised

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection
 from functools import wraps
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -56,9 +56,32 @@ def flag(value: Any, argument: str) -> bool:
     Raises:
         TypeError: anything else, such as text, which would be true.
     """
-    if not isinstance(value, (np.bool_, Integral)):
+    if not isinstance(value, (bool, int, np.bool_, Integral)):
         raise TypeError(f"{argument}: got {shown(value)}, want a bool")
     return bool(value)
+
+
+def is_real(value: Any) -> bool:
+    """Whether it is a real number, and neither a bool nor a timedelta64, an integer to NumPy."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64))
+
+
+def is_integral(value: Any) -> bool:
+    """Whether it is an integer, with the exceptions of `is_real`."""
+    return isinstance(value, Integral) and is_real(value)
+
+
+def count(value: Any, argument: str, least: int = 1) -> int:
+    """An int from `least`.
+
+    Raises:
+        TypeError, ValueError: anything else.
+    """
+    if not is_integral(value):
+        raise TypeError(f"{argument}: got {shown(value)}, want an int")
+    if value < least:
+        raise ValueError(f"{argument}: got {value}, want at least {least}")
+    return int(value)
 
 
 def is_of_package(function: Callable[..., Any]) -> bool:

@@ -74,6 +74,9 @@ impl Engine {
 
     /// A guard for running a graph, if it is available at once.
     pub fn try_run(&self) -> Option<Run<'_>> {
+        if RUNS.get() {
+            return None; // another device's; `run` refuses
+        }
         let held = self.runs.try_hold()?;
         Some(Run::new(held, self.try_turn()?))
     }

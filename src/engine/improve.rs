@@ -3,7 +3,7 @@
 use super::executable::Constants;
 use super::recording::Recording;
 use super::{Budget, Engine, Options};
-use crate::error::{Error, Result, Usage, guarded};
+use crate::error::{Error, Result, guarded};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
 use crate::graph::order::Ordered;
@@ -112,10 +112,7 @@ impl Recording {
         kernels: &Kernels,
         options: &Options,
     ) -> Result<Graph> {
-        match self.parallel(options) {
-            Some(parallel) => Graph::parallel(queue, roles, kernels, parallel),
-            None => Graph::new(queue, roles, kernels),
-        }
+        Graph::planned(queue, roles, kernels, self.parallel(options))
     }
 
     /// How many threads run the graph's operations. Serial if captured blocks may overlap, because
@@ -145,7 +142,7 @@ impl Recording {
         kernels: &Kernels,
         parallel: Option<Parallel>,
     ) -> Result<Made> {
-        let ways = Ways::new(orders, kernels)?.shared(parallel);
+        let ways = Ways::new(orders, kernels, parallel)?;
         let bytes = match budget {
             Budget::Bytes(bytes) => bytes,
             Budget::Share(share) => (share * ways.unconstrained()? as f64) as usize,
@@ -158,16 +155,14 @@ impl Recording {
 
     /// The error that a budget cannot be met.
     fn too_small(&self, budget: usize, smallest: &Graph) -> Error {
-        let tensors = smallest.live_tensors(smallest.peak_node(), self.origins());
-        let (bound, taken) = (smallest.lower_bound_bytes(), smallest.arena_bytes());
         let blocks = (0u32..).zip(smallest.roles());
         let outside = blocks.filter(|(_, role)| **role != Role::Temporary);
         Error::Budget {
             op: "memory_budget".into(),
             budget,
-            smallest: taken,
+            smallest: smallest.arena_bytes(),
             outside: outside.map(|(block, _)| smallest.block_bytes(block)).sum(),
-            usage: Box::new(Usage::new(bound, taken, tensors)),
+            usage: Box::new(smallest.usage(self.origins(), Vec::new())),
         }
     }
 }

@@ -166,7 +166,7 @@ fn graphs() {
         let parallel = [2, 3].map(|workers| Parallel { least_gain: 0, ..Parallel::new(workers) });
         let little = Parallel { least_gain: 900, most_bytes: 1 << 15, ..parallel[0] };
         let ways = [parallel[0], parallel[1], little];
-        let of = |p| json(&Graph::parallel(queue.clone(), roles.clone(), kernels, p).unwrap());
+        let of = |p| json(&Graph::planned(queue.clone(), roles.clone(), kernels, Some(p)).unwrap());
         ways.map(of).concat() + &json(&Graph::new(queue.clone(), roles.clone(), kernels).unwrap())
     });
     assert_eq!(got, 14_681_393_274_678_957_502);
@@ -200,7 +200,7 @@ fn budgets() {
                 (course, again)
             })
             .collect();
-        let ways = Ways::new(&orders, kernels).unwrap();
+        let ways = Ways::new(&orders, kernels, None).unwrap();
         let (whole, least) = (ways.unconstrained().unwrap(), ways.smallest().unwrap());
         let mut shown = format!("{whole} {}", json(&least));
         for step in 0..8 {

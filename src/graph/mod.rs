@@ -25,6 +25,7 @@ pub(crate) use analysis::{cost, hazard};
 pub use ir::checksum::Checksum;
 pub use ir::origin::{Origin, Phase};
 pub use ir::queue::{Kernels, Op, Place, Queue};
+pub(crate) use ir::saved::refusal;
 #[cfg(test)]
 pub(crate) use ir::saved::reseal;
 pub use ir::{draft, export};
@@ -68,28 +69,20 @@ impl Graph {
     /// # Errors
     /// [`Error::Graph`] if there is not exactly one role per block; otherwise as [`Graph::verify`].
     pub fn new(queue: Queue, roles: Vec<Role>, kernels: &Kernels) -> Result<Graph> {
-        Graph::made(queue, roles, kernels, None)
+        Graph::planned(queue, roles, kernels, None)
     }
 
-    /// As [`Graph::new`], but for replay by several threads, which may need a larger arena.
+    /// The same for replay by several threads, if it is `parallel`, which may need a larger arena.
     ///
     /// # Errors
     /// As [`Graph::new`].
-    pub fn parallel(
-        queue: Queue,
-        roles: Vec<Role>,
-        kernels: &Kernels,
-        parallel: Parallel,
-    ) -> Result<Graph> {
-        Graph::made(queue, roles, kernels, Some(parallel).filter(|parallel| parallel.workers > 1))
-    }
-
-    fn made(
+    pub fn planned(
         queue: Queue,
         roles: Vec<Role>,
         kernels: &Kernels,
         parallel: Option<Parallel>,
     ) -> Result<Graph> {
+        let parallel = parallel.filter(|parallel| parallel.workers > 1);
         let blocks = queue.blocks().len();
         let message = || format!("got {} roles for {blocks} blocks", roles.len());
         crate::ensure!(

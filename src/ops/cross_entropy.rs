@@ -10,18 +10,26 @@ use crate::shape::Shape;
 /// (x, t) -> (loss, lse) for logits x of shape (N, C): the mean over the rows of the cross
 /// entropy between softmax(x) and the targets, shape (1,), and for each row its maximum m and
 /// log(sum(exp(x - m))), float64 of shape (N, 2), for the gradient. Their sum would lose the latter
-/// where logits are large.
+/// where logits are large. Rows with the label `ignored` do not count; the mean is NaN if none does.
 ///
 /// t of shape (N,) or (N, 1): class indices, of any int or float dtype. An index out of range is an
 /// [`Error::Index`], a fractional one an [`Error::Value`]. Otherwise t has x's shape and dtype:
 /// weights of the classes, each row divided by its sum, not validated.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct SoftmaxCrossEntropy {}
+pub struct SoftmaxCrossEntropy {
+    /// The label of rows that do not count, which may be no class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<i64>,
+}
 
 /// (dloss, x, t, lse) -> dx: the gradient of [`SoftmaxCrossEntropy`] with respect to x, in the
 /// memory order of x. t has no gradient.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct SoftmaxCrossEntropyGrad {}
+pub struct SoftmaxCrossEntropyGrad {
+    /// That of the loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<i64>,
+}
 
 /// Whether t holds class indices rather than weights, by its shape, for x of shape (N, C).
 ///
@@ -84,6 +92,10 @@ impl Family for SoftmaxCrossEntropyGrad {
         self.check("dloss", dloss, x.dtype, [1].into())?;
         self.check("lse", lse, DType::Float64, [x.shape[0], 2].into())?;
         Ok(smallvec::smallvec![x.like(x.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(1, 0)]
     }
 
     fn checked(&self) -> &'static [usize] {

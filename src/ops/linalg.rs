@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Cost, Family, Meta, Metas, exactly};
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -156,7 +155,7 @@ fn infer_solution(op: &'static str, inputs: &[&Meta]) -> Result<Metas> {
 
 fn check_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
     let is_one = |m: &&Meta| m.dtype == inputs[0].dtype;
-    let fits = matches!(inputs[0].dtype, DType::Float32 | DType::Float64);
+    let fits = inputs[0].dtype.is_wide_float();
     let dtypes = || inputs.iter().map(|m| m.dtype);
     let want = "matrices of float32, or of float64: cast first";
     crate::ensure!(fits && inputs.iter().all(is_one), Error::dtype(op, dtypes(), want));

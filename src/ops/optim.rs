@@ -156,7 +156,7 @@ impl Update {
     }
 
     fn check(&self, i: usize, input: Input, param: &Meta, meta: &Meta) -> Result<()> {
-        let is_float = matches!(meta.dtype, DType::Float32 | DType::Float64);
+        let is_float = meta.dtype.is_wide_float();
         match input {
             Input::Parameter => {
                 let want = "a parameter of a float dtype";

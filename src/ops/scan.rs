@@ -1,4 +1,4 @@
-//! Running sums and products.
+//! Running sums, products and maxima.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,11 @@ pub enum ScanFn {
     Sum,
     /// The product; wrapping int64 for integers and bool.
     Prod,
+    /// The greatest; NaN, once there is one.
+    Max,
 }
 
-/// x -> y: the sum or product of all elements up to each one along an axis (ONNX `CumSum`,
+/// x -> y: the sum, product or greatest of all elements up to each one along an axis (ONNX `CumSum`,
 /// `CumProd`), in float64 or int64; in order, but for the sums of long rows, which are added up in
 /// segments. y has the memory order of x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -25,7 +27,7 @@ pub struct Scan {
     pub f: ScanFn,
     /// The axis.
     pub axis: i64,
-    /// Whether the element itself is left out: the first result is then 0 or 1.
+    /// Whether the element itself is left out: the first result is then 0, 1 or the least number.
     pub exclusive: bool,
     /// Whether it goes from the last element to the first.
     pub reverse: bool,
@@ -33,12 +35,13 @@ pub struct Scan {
 
 impl ScanFn {
     /// All functions.
-    const ALL: [ScanFn; 2] = [ScanFn::Sum, ScanFn::Prod];
+    const ALL: [ScanFn; 3] = [ScanFn::Sum, ScanFn::Prod, ScanFn::Max];
 
     fn name(self) -> &'static str {
         match self {
             ScanFn::Sum => "cumsum",
             ScanFn::Prod => "cumprod",
+            ScanFn::Max => "running_max",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -18,8 +19,7 @@ fn replace(handler: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 /// From here on, each operation or view of this thread is what `handler(what, inputs)` returns:
 /// `what` is the operation, or a view's method and arguments. An operation that writes into tensors
 /// is what `handler(what, inputs, outputs)` does. Arrays that become tensors are asked for, too. None
-/// ends this. While the handler runs,
-/// operations run as usual. Returns the previous handler.
+/// ends this. While the handler runs, operations run as usual. Returns the previous handler.
 #[pyfunction]
 #[pyo3(signature = (handler, /))]
 fn set_handler(handler: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
@@ -46,12 +46,18 @@ pub(super) fn handled<'py>(
     inputs: &Bound<'py, PyTuple>,
     what: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if !is_set() {
-        return Ok(None);
-    }
+    ask(inputs.py(), || Ok((what()?, inputs)))
+}
+
+/// What the thread's handler makes of these arguments, while operations run as usual; None without
+/// a handler.
+fn ask<'py, A: PyCallArgs<'py>>(
+    py: Python<'py>,
+    arguments: impl FnOnce() -> PyResult<A>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let asked = Asked(replace(None));
-    let handler = asked.0.as_ref().map(|handler| handler.bind(inputs.py()));
-    handler.map(|handler| handler.call1((what()?, inputs))).transpose()
+    let handler = asked.0.as_ref().map(|handler| handler.bind(py));
+    handler.map(|handler| handler.call1(arguments()?)).transpose()
 }
 
 /// Refuses what no handler can stand for, if this thread has one.
@@ -75,14 +81,9 @@ pub(super) fn has_written(
     inputs: &[Bound<'_, PyAny>],
     outputs: &[Bound<'_, PyAny>],
 ) -> PyResult<bool> {
-    if !is_set() {
-        return Ok(false);
-    }
-    let asked = Asked(replace(None));
-    let (py, handler) = (op.py(), asked.0.as_ref());
-    let lists = (PyTuple::new(py, inputs)?, PyTuple::new(py, outputs)?);
-    handler.map(|handler| handler.bind(py).call1((op, lists.0, lists.1))).transpose()?;
-    Ok(true)
+    let py = op.py();
+    let lists = || Ok((op, PyTuple::new(py, inputs)?, PyTuple::new(py, outputs)?));
+    Ok(ask(py, lists)?.is_some())
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,6 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::matching::{At, remake, wherever};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
@@ -100,7 +99,7 @@ fn other(sum: At, z: &Place) -> Option<Place> {
 
 /// Whether arithmetic is done in the type itself rather than in a wider one.
 fn is_wide(meta: &Meta) -> bool {
-    matches!(meta.dtype, DType::Float32 | DType::Float64)
+    meta.dtype.is_wide_float()
 }
 
 /// The gradient of a normalisation that is the only reader of the gradient of the ReLU which the

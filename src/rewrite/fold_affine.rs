@@ -5,7 +5,6 @@ use smallvec::smallvec;
 
 use super::hoist;
 use super::matching::{At, along, insert, wherever};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
@@ -50,7 +49,7 @@ fn found(step: At, is_constant: impl Fn(&Place) -> bool) -> Option<Found> {
         let channels = by_channel(other, z, images)?;
         let mut constants = conv.inputs[1..].iter().chain([other]);
         let at = place(conv, step, other)?;
-        let fits = matches!(z.meta.dtype, DType::Float32 | DType::Float64)
+        let fits = z.meta.dtype.is_wide_float()
             && constants.all(|place| is_constant(place) && place.meta.dtype == z.meta.dtype)
             && (is_factor(f) || conv.inputs.len() == 3 || is_bias(&channels, images))
             && step.outputs[0].meta == z.meta

@@ -4,7 +4,6 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::matching::{At, remake, wherever};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Place, Role};
@@ -54,7 +53,7 @@ fn found(log: At) -> Option<Found> {
     let gradients = readers.clone().filter_map(|n| gradients(log, At::new(draft, n)?, axis));
     let gradients: SmallVec<[Gradients; 1]> = gradients.collect();
     let is_known = |reader| gradients.iter().any(|pair| pair.steps.contains(&reader));
-    let fits = matches!(p.meta.dtype, DType::Float32 | DType::Float64)
+    let fits = p.meta.dtype.is_wide_float()
         && draft.role(p.block) == Role::Temporary
         && log.makes(l)
         && l.meta == p.meta

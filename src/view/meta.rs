@@ -109,6 +109,12 @@ impl Meta {
         at(span.start)..at(span.end)
     }
 
+    /// Whether a view whose first element is number `offset` of a block of `bytes` bytes is all of
+    /// it, each element once, in some order.
+    pub fn fills(&self, offset: usize, bytes: usize) -> bool {
+        self.bytes() == bytes && self.byte_range(offset) == (0..bytes) && !repeats(self)
+    }
+
     /// Lowest and one past the highest element, counted from the first one's place.
     pub fn span(&self) -> Range<isize> {
         if self.numel() == 0 {

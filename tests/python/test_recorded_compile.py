@@ -52,7 +52,7 @@ def test_compile_takes_singas_keyword(sequential):
 def test_compile_refuses_contradictions_of_singas_keyword():
     with pytest.raises(ValueError, match='graph_alg="parallel" and sequential=True'):
         Net().compile(inputs(), graph_alg="parallel", sequential=True)
-    with pytest.raises(TypeError, match="sequential='no', want a bool"):
+    with pytest.raises(TypeError, match="sequential: got 'no', want a bool"):
         Net().compile(inputs(), sequential="no")
 
 

@@ -112,7 +112,7 @@ def _in_evaluation(node: Operator, xs: list[Tensor]) -> tuple[Rule, list[Tensor]
     """A rule for a call with these inputs, the last of which are attributes."""
     if not isinstance(node, Rule):
         raise GraphError(f"{node.name}: an operation of the user cannot be looked into")
-    copy, names = node.again(), list(_attributes(node))
+    copy, names = node._again(), list(_attributes(node))
     if hasattr(copy, "batch"):  # of normalisation
         copy.batch = False
     count = len(xs) - len(names)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError, float64
+from ..refusals import is_integral
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import from_numpy
-from ..tensor.numbers import as_array, is_integral, real, whole
+from ..tensor.numbers import as_array, real, whole
 from . import ops
 from .arrange import flip
 from .casting import cast, floating

@@ -209,8 +209,9 @@ def softmax_cross_entropy(
     """The cross entropy of softmax(x) with `t` (SINGA softmax_cross_entropy, PyTorch
     cross_entropy, ONNX SoftmaxCrossEntropyLoss). Targets get no gradient.
 
-    Without options it is one operation, which keeps two numbers a row for its gradient. A perfect
-    prediction has the loss 0, unlike in `cross_entropy`, which takes probabilities.
+    The mean, with `ignore_index`, too, is one operation without other options, which keeps two
+    numbers a row for its gradient. A perfect prediction has the loss 0, unlike in `cross_entropy`,
+    which takes probabilities.
 
     Args:
         x: logits, floats of shape (N, C), (N, C, d1, ...), or with the classes along another axis,
@@ -243,11 +244,15 @@ def softmax_cross_entropy(
         hint = "; axis=-1 where the classes are along the last axis" if is_last else ""
         want = f"one class index for each row, or a weight for each logit{hint}"
         raise _unfit(name, x, t, want)
-    is_plain = weight is None and ignore_index is None and reduction == "mean"
-    if is_plain and not smoothing:
-        return _fused(given, t, along, is_labels)
     if not is_labels and options.ignored is not None:
         raise ValueError(f"{name}: got ignore_index {ignore_index} and weights, want class indices")
+    if weight is None and reduction == "mean" and not smoothing:
+        try:
+            return _fused(given, t, along, is_labels, options.ignored)
+        except ValueError:
+            if is_labels:  # which names the label
+                _labels(name, given, t, along, options.ignored)
+            raise
     logs = log_softmax(wide(given), along)
     if is_labels:
         rows, total = _of_labels(name, logs, t, along, options, smoothing)
@@ -257,17 +262,17 @@ def softmax_cross_entropy(
     return reduced(name, rows, reduction, given.dtype, total)
 
 
-def _fused(x: Tensor, t: Any, along: int, is_labels: bool) -> Tensor:
+def _fused(x: Tensor, t: Any, along: int, is_labels: bool, ignored: int | None) -> Tensor:
     """The mean over the rows by one operation, on the classes as the last axis of two."""
     if x.rank == 2 and along == 1:
-        return SoftMaxCrossEntropy(t)(x)[0]
+        return SoftMaxCrossEntropy(t, ignored)(x)[0]
     classes = x.shape[along]
     if is_labels:
         t = as_indices(t, "softmax_cross_entropy", x.device)
         t = ops.reshape(t, (x.numel // max(classes, 1),))
     else:
         t = _rows(like("softmax_cross_entropy", t, x).detach(), along)
-    return SoftMaxCrossEntropy(t)(_rows(x, along))[0]
+    return SoftMaxCrossEntropy(t, ignored)(_rows(x, along))[0]
 
 
 def _rows(x: Tensor, along: int) -> Tensor:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError
+from ..refusals import is_integral
 from ..tensor import Tensor, as_tensor
 from ..tensor.dtypes import promote
-from ..tensor.numbers import is_integral
 from .casting import cast
 from .matmul import matmul
 from .precision import in_precision

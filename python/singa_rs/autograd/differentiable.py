@@ -48,7 +48,7 @@ class Placed(Linear):
     """The gradient of a selection: its elements in their places, zeros elsewhere."""
 
     def __init__(self, node: Select) -> None:
-        super().__init__(lambda dy: node.gradients((dy,), (True,))[0], node.again().forward)
+        super().__init__(lambda dy: node.gradients((dy,), (True,))[0], node._again().forward)
 
 
 def selected(node: Select, dy: Tensor) -> Tensor:
@@ -177,13 +177,18 @@ def _softmax_grad(axis: int, log: bool) -> Function:
     return grad
 
 
-def _cross_entropy_grad() -> Function:
+def _cross_entropy_grad(ignored: int | None = None) -> Function:
     def grad(dy: Tensor, x: Tensor, t: Tensor, lse: Tensor) -> Tensor:
-        if t.shape != x.shape or t.numel == x.shape[0]:
-            t = onehot(1, t.reshape(x.shape[0]), x.shape[1])
-        else:
-            t = t / reduce_sum(t, 1, 1)
-        return (_softmax(x, 1) - t) * (dy / x.shape[0])
+        rows, classes = x.shape
+        if t.shape == x.shape and t.numel != rows:
+            return (_softmax(x, 1) - t / reduce_sum(t, 1, 1)) * (dy / rows)
+        t = t.reshape(rows)
+        if ignored is None:
+            return (_softmax(x, 1) - onehot(1, t, classes)) * (dy / rows)
+        counts = (t != ignored).detach()
+        apart = _softmax(x, 1) - onehot(1, where(counts, t, 0), classes)
+        count = reduce_sum(cast(counts, x.dtype), 0, 0)
+        return where(counts.reshape((rows, 1)), apart * (dy / count), 0.0)
 
     return grad
 

@@ -157,7 +157,7 @@ class _Again:
         self.node = node
         #: Tensors that depend on the inputs in a way that the tape does not know.
         self.unknown: list[Tensor] = []
-        self.copy = node.again()
+        self.copy = node._again()
         self.copy.edges, self.copy.metas = node.edges, node.metas
         saved = zip(range(len(node.saved)), node.origins(), strict=True)
         self.copy.saved = tuple(self._connected(i, origin) for i, origin in saved)

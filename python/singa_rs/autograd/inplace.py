@@ -204,7 +204,7 @@ def _renew_views(a: Tensor) -> None:
     while open_:
         base = open_.pop()
         for view in live_views(base):
-            node = view._base[1].again()
+            node = view._base[1]._again()
             node.shape, node.edges = base.shape, (edge(base),)
             view.requires_grad = True
             remake(view, node)

@@ -166,6 +166,7 @@ class SoftMaxCrossEntropy(Loss):
         x: (N, C).
         t: as many elements as rows, (N,) or (N, 1): class indices, checked. Else of `x`'s shape:
             weights, each row divided by its sum.
+        ignore_index: the class index of rows that do not count, which may be no class.
 
     Raises:
         ValueError: a class index out of range or not whole.
@@ -176,21 +177,22 @@ class SoftMaxCrossEntropy(Loss):
     keeps = ("xs", "targets", "lse")
     constants = ("targets",)
 
-    def __init__(self, t: Any) -> None:
-        self.t = t
+    def __init__(self, t: Any, ignore_index: int | None = None) -> None:
+        self.t, self.ignored = t, ignore_index
 
     def forward(self, x: Tensor) -> Tensor:
         t = as_tensor(self.t, x.device)
         whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
         t = ops.convert(t, x.dtype) if whole_rows else t
-        loss, self.lse = ops.op("softmax_cross_entropy")(x, t)
+        loss, self.lse = ops.op("softmax_cross_entropy", ignored=self.ignored)(x, t)
         self.targets = t
         return loss
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`(softmax(x) - t) / rows`."""
+        """`(softmax(x) - t) / rows`, of the rows that count."""
         saved = (self.load(i) for i in range(3))
-        return (ops.op("softmax_cross_entropy_grad")(dys[0], *saved),)
+        grad = ops.op("softmax_cross_entropy_grad", ignored=self.ignored)
+        return (grad(dys[0], *saved),)
 
 
 cross_entropy = function(CrossEntropy, "cross_entropy", floating, precision="wide")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import ShapeError
+from ..refusals import is_integral
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import is_integral
 from . import ops, reduce
 from .casting import floating, promoted
 from .extremes import with_indices

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .._core import ShapeError
+from ..refusals import flag
 from ..tensor import Tensor
 from ..tensor.creation import as_operand, device_of
 from ..tensor.dtypes import promote
@@ -101,7 +102,8 @@ class Gemm(Rule):
         self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
     ) -> None:
         self.alpha, self.beta = real(alpha, "gemm: alpha"), real(beta, "gemm: beta")
-        self.transA, self.transB = bool(transA), bool(transB)
+        self.transA = flag(transA, "gemm: transA")
+        self.transB = flag(transB, "gemm: transB")
 
     def forward(self, A: Tensor, B: Tensor, C: Tensor | None = None) -> Tensor:
         for t in (A, B):

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError
+from ..refusals import is_integral
 from ..tensor import Tensor
-from ..tensor.numbers import as_array, is_integral, whole, wholes
+from ..tensor.numbers import as_array, whole, wholes
 from . import ops
 from .arrange import diagonal, meshgrid
 from .casting import promoted

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, ShapeError, bool_, int64
+from ..refusals import is_real
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import is_real, number, whole
+from ..tensor.numbers import number, whole
 from . import binary, ops
 from .along import flat_places
 from .casting import cast, convert

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core import int64
 from ..errors import called
+from ..refusals import flag
 from ..tensor import Tensor
 from ..tensor.numbers import whole, wholes
 from . import ops
@@ -40,7 +41,7 @@ class Reduction(Rule):
     f: str
 
     def __init__(self, axes: Axes = None, keepdims: int = 1) -> None:
-        self.axes, self.keepdims = axes, bool(keepdims)
+        self.axes, self.keepdims = axes, flag(keepdims, f"reduce_{self.f}: keepdims")
 
     def forward(self, x: Tensor) -> Tensor:
         self.shape = x.shape
@@ -169,7 +170,8 @@ def _plain(f: str, doc: str) -> Callable[..., Tensor]:
         over = as_axes(axis, x.rank, f)
         if not over and x.rank:
             raise ValueError(f"{f}: got no axes, want at least one")
-        made = ops.reduce_op(f, () if axis is None else over, bool(keepdims))(x)
+        keeps = flag(keepdims, f"{f}: keepdims")
+        made = ops.reduce_op(f, () if axis is None else over, keeps)(x)
         made.requires_grad = False
         return made
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
+from ..refusals import is_integral
 from ..tensor import Tensor
 from ..tensor.creation import as_shape
-from ..tensor.numbers import as_array, is_integral, number, whole, wholes
+from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
 from .index import gather
 from .reduce import as_axes

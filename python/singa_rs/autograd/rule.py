@@ -58,7 +58,7 @@ class Rule(Operator):
 
     def __call__(self, *xs: TensorLike) -> Tensors:
         """Runs the operation; returns the outputs, always as a tuple."""
-        node = self if self.edges is None else self.again()
+        node = self if self.edges is None else self._again()
         try:
             made = node.forward(*xs)
             ys = made if type(made) is tuple else (made,)
@@ -70,13 +70,6 @@ class Rule(Operator):
             if given is xs:
                 raise
         return self(*given)
-
-    def again(self) -> Rule:
-        """A node with the same attributes for another call."""
-        node = object.__new__(type(self))
-        skip = ("edges", "saved", "metas", "retained", "watched", "_name")
-        node.__dict__.update((k, v) for k, v in self.__dict__.items() if k not in skip)
-        return node
 
     def backward(self, *dys: Tensor) -> Any:
         """The gradients of all inputs, when called by hand: one, or a tuple in their order; raw

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import ShapeError
+from .._core import ShapeError, int64
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real, whole
 from . import ops
@@ -36,24 +36,21 @@ def _doubling(x: Tensor, along: int, join: Callable[[Tensor, Tensor], Tensor]) -
     return x
 
 
-def _extreme(op: str, x: Tensor, axis: Any, beats: str) -> ValuesIndices:
+def _extreme(op: str, x: Tensor, axis: Any, sign: int) -> ValuesIndices:
+    """The running maxima, or with -1 minima, found at the last place that no element before
+    exceeds."""
     (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
-    flat, extent = x.detach(), x.shape[along]
-    places = ops.arange(extent, x)
-    places = ops.reshape(places, (extent,) + (1,) * (x.rank - along - 1)).view_expand(x.shape)
-    before, step = (slice(None),) * along, 1
-    while step < extent:
-        ends = slice(step, None), slice(None, -step), slice(step)
-        (later, earlier, _), (at, earlier_at, first_at) = (
-            [getitem(t, (*before, end)) for end in ends] for t in (flat, places)
-        )
-        wins = ops.op("binary", f=beats)(later, earlier)
-        if flat.dtype.is_float:  # NaN beats all, and stays
-            wins = ops.op("binary", f="or")(wins, ops.op("binary", f="ne")(later, later))
-        places = ops.op("concat", axis=along)(first_at, ops.where(wins, at, earlier_at))
-        flat = x.detach().take_along_axis(places, along)
-        step *= 2
-    places = ops.copy(places)
+    keys = x.detach() if x.dtype.is_float else cast(x.detach(), int64)
+    if sign < 0:  # -n - 1 exists of every integer
+        keys = ops.op("unary", f="neg")(keys)
+        keys = keys if x.dtype.is_float else ops.scalar_op("sub", 1)(keys)
+    greatest = ops.op("scan", f="max", axis=along, exclusive=False, reverse=False)
+    leads = ops.op("binary", f="ge")(keys, greatest(keys))
+    if x.dtype.is_float:  # NaN beats all, and stays
+        leads = ops.op("binary", f="or")(leads, ops.op("binary", f="ne")(keys, keys))
+    places = ops.arange(x.shape[along], x)
+    places = ops.reshape(places, (x.shape[along],) + (1,) * (x.rank - along - 1))
+    places = greatest(ops.where(leads, places.view_expand(x.shape), ops.full((), 0, places)))
     places.requires_grad = False
     return ValuesIndices(take_along_axis(x, places, along), places)
 
@@ -66,7 +63,7 @@ def cummax(x: Tensor, axis: int = -1) -> ValuesIndices:
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    return _extreme("cummax", x, axis, "ge")
+    return _extreme("cummax", x, axis, 1)
 
 
 @public(methods="cummin")
@@ -77,7 +74,7 @@ def cummin(x: Tensor, axis: int = -1) -> ValuesIndices:
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    return _extreme("cummin", x, axis, "le")
+    return _extreme("cummin", x, axis, -1)
 
 
 @public(methods="logcumsumexp")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,8 @@ from .mode import mode, no_grad
 from .ops import Grads, Tensors
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ..tensor.takers import TensorLike
 
 
@@ -130,10 +131,10 @@ class Operator:
         """A copy is an operation, not a node of the tape."""
         return {k: v for k, v in vars(self).items() if k == "_name" or k not in _OF_THE_TAPE}
 
-    def _again(self) -> Operator:
-        """A node for another call."""
-        node = copy.copy(self)
-        node._name = None
+    def _again(self) -> Self:
+        """A node with the same attributes for another call."""
+        node = object.__new__(type(self))
+        node.__dict__.update(self.settings())
         return node
 
     def _held(self) -> list[Tensor]:

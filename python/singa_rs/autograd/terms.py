@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._core import DType, ShapeError, float32
+from ..refusals import is_real
 from ..shown import shown
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import is_real, real
+from ..tensor.numbers import real
 from .casting import cast, convert, floating
 from .reduce import reduce_mean, reduce_sum
 from .shape import reshape

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..refusals import is_integral
+
 
 def batches(
     *arrays: np.ndarray, size: int, rng: np.random.Generator | None = None, partial: bool = True
@@ -21,7 +23,7 @@ def batches(
     for array in arrays:
         if not getattr(array, "shape", ()):
             raise TypeError(f"batches: got {array!r:.80}, want arrays with rows")
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+    if not is_integral(size):
         raise TypeError(f"batches: got size {size!r}, want an int")
     if rng is not None and not hasattr(rng, "permutation"):
         raise TypeError(f"batches: got rng {rng!r}, want a numpy.random.Generator")

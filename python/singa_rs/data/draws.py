@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..refusals import is_integral
+
 _ORDER, _BATCH, _SPLIT, _SAMPLES = range(4)
 
 
@@ -96,7 +98,7 @@ def set_default(seed: int) -> None:
 
 def whole(op: str, name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
     """An argument that has to be an int from `least` to `most`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+    if not is_integral(value):
         raise TypeError(f"{op}: got {name} {value!r:.80}, want an int")
     if not least <= value <= most:
         raise ValueError(f"{op}: got {name} {value}, want {least} to {most}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..refusals import is_integral
 from ..tensor import Tensor
 from .group import current
 from .work import Work
@@ -185,7 +186,7 @@ def _check(t: Any, name: str) -> None:
 
 def _check_rank(rank: Any, name: str, is_other: bool = False) -> None:
     place = current().place
-    if isinstance(rank, bool) or not isinstance(rank, int):
+    if not is_integral(rank):
         raise TypeError(f"{name}: got {rank!r:.80}, want an int")
     if not 0 <= rank < place.size or (is_other and rank == place.rank):
         want = f"a rank from 0 to {place.size - 1}"

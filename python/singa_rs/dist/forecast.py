@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..refusals import is_integral
 from .. import autograd
 from ..tensor import Tensor, float16, from_numpy
 from .buckets import WINDOW, filled
@@ -351,7 +352,7 @@ def forecast(plan: Plan, model: Mapping[str, Tensor], ranks: Any, network: Any) 
     Raises:
         TypeError, ValueError: ranks or a network that are none.
     """
-    if isinstance(ranks, bool) or not isinstance(ranks, int):
+    if not is_integral(ranks):
         raise TypeError(f"plan: got {type(ranks).__name__} for ranks, want an int")
     if ranks < 1:
         raise ValueError(f"plan: got ranks={ranks}, want at least 1")

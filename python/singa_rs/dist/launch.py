@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
+from ..refusals import is_integral
 from . import group
 from .children import end_with, how_it_ended, segment
 from .faults import DistError, RankError
@@ -49,7 +50,7 @@ def spawn(
         RankError: a rank has raised, was killed or has exited; it names the rank that was the
             cause, with its traceback.
     """
-    if isinstance(n, bool) or not isinstance(n, int):
+    if not is_integral(n):
         raise TypeError(f"spawn: got n {n!r:.80}, want an int")
     if n < 1:
         raise ValueError(f"spawn: got n {n}, want at least 1")

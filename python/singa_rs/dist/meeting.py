@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from ..refusals import is_integral
 from . import group
 from .faults import DistError
 from .place import Place, named_segment
@@ -31,7 +32,7 @@ def meet(token: Any, rank: Any, size: Any, name: str) -> None:
     if not isinstance(token, NcclIdHolder):
         raise TypeError(f"{name}: got nccl_id {type(token).__name__}, want a NcclIdHolder")
     for what, value in (("local_rank", rank), ("world_size", size)):
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not is_integral(value):
             raise TypeError(f"{name}: got {what} {value!r:.80} beside nccl_id, want an int")
     if not 0 <= rank < size:
         raise ValueError(f"{name}: got local_rank {rank}, want 0 to below world_size, {size}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..refusals import is_real
 from .. import autograd
 from ..tensor import Tensor, zeros_like
-from ..tensor.numbers import is_real
 
 
 def check_sparsity(spars: Any, top_k: bool, name: str) -> float:

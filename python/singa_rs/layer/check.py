@@ -7,19 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DTypeError, ShapeError
+from ..refusals import count as count
 from ..refusals import flag as flag
+from ..refusals import is_real
 from ..shown import shown
 from ..tensor import Tensor
-from ..tensor.numbers import is_integral, is_real, real
-
-
-def count(value: Any, argument: str, least: int = 1) -> int:
-    """An int from `least`."""
-    if not is_integral(value):
-        raise TypeError(f"{argument}: got {shown(value)}, want an int")
-    if value < least:
-        raise ValueError(f"{argument}: got {value}, want at least {least}")
-    return int(value)
+from ..tensor.numbers import real
 
 
 def number(value: Any, argument: str, low: float = -math.inf, high: float = math.inf) -> float:

@@ -9,7 +9,7 @@ from .. import autograd, initializer
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
-from .check import at_most, axes, count, features, float_input
+from .check import at_most, axes, count, features, flag, float_input
 from .parameters import normal, parameter
 from .window import Window
 
@@ -105,7 +105,7 @@ class _Conv(Layer):
         self.window = Window(name, *how, axes=self._axes)
         self.kernel_size = self.window.kernel
         self.stride, self.dilation = self.window.stride, self.window.dilation
-        self.bias = bool(bias)
+        self.bias = flag(bias, f"{name}: bias")
         self.activation = activations.get(activation, f"{name}: activation")
         self.kernel_init = kernel_init and initializer.get(kernel_init, f"{name}: kernel_init")
         self.bias_init = initializer.get(bias_init, f"{name}: bias_init")
@@ -232,7 +232,7 @@ class SeparableConv2d(Layer):
             padding = args[2] if len(args) > 2 else padding
         self.nb_kernels = count(nb_kernels, "SeparableConv2d: nb_kernels")
         self.window = Window("SeparableConv2d", kernel_size, stride, padding)
-        self.bias = bool(bias)
+        self.bias = flag(bias, "SeparableConv2d: bias")
         self.point_conv = Conv2d(self.nb_kernels, 1, bias=self.bias)
 
     def initialize(self, x: Tensor) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import autograd
 from ..errors import ShapeError
+from ..refusals import is_integral
 from ..tensor import Tensor
-from ..tensor.numbers import is_integral
 from .base import Layer
 from .check import below_one, count, float_input, number
 from .resize import Upsample

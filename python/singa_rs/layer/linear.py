@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
-from .check import at_most, count, features, float_input, number
+from .check import at_most, count, features, flag, float_input, number
 from .parameters import normal, parameter
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Linear(Layer):
         if in_features is not None:
             in_features = count(in_features, "Linear: in_features")
         self.in_features = in_features
-        self.bias = bool(bias)
+        self.bias = flag(bias, "Linear: bias")
         self.activation = activations.get(activation, "Linear: activation")
         self.kernel_init = kernel_init and initializer.get(kernel_init, "Linear: kernel_init")
         self.bias_init = initializer.get(bias_init, "Linear: bias_init")
@@ -124,9 +124,9 @@ class Gemm(Layer):
         self.nb_kernels = count(nb_kernels, "Gemm: nb_kernels")
         self.alpha = number(alpha, "Gemm: alpha")
         self.beta = number(beta, "Gemm: beta")
-        self.transA = int(bool(transA))
-        self.transB = int(bool(transB))
-        self.bias = bool(bias)
+        self.transA = int(flag(transA, "Gemm: transA"))
+        self.transB = int(flag(transB, "Gemm: transB"))
+        self.bias = flag(bias, "Gemm: bias")
         shape = (1, self.nb_kernels) if bias_shape is None else bias_shape
         self.bias_shape = tuple(count(n, "Gemm: bias_shape") for n in shape)
         self.kernel_init = kernel_init and initializer.get(kernel_init, "Gemm: kernel_init")

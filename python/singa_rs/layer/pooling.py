@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .. import autograd
 from ..tensor import Tensor
 from .base import Layer
-from .check import axes, count, exponent, float_input, numbers, paddings
+from .check import axes, count, exponent, flag, float_input, numbers, paddings
 from .window import Window
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _MaxPool(_Pool):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         self._slide(kernel_size, stride, padding, pad_mode, dilation, ceil_mode)
-        self.return_indices = bool(return_indices)
+        self.return_indices = flag(return_indices, f"{type(self).__name__}: return_indices")
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, *spatial) -> (N, C, *spatial'), or a pair of that and the indices: checkers take
@@ -99,9 +99,10 @@ class _AvgPool(_Pool):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         self._slide(kernel_size, stride, padding, pad_mode, ceil_mode=ceil_mode)
-        self.count_include_pad = bool(count_include_pad)
+        name = type(self).__name__
+        self.count_include_pad = flag(count_include_pad, f"{name}: count_include_pad")
         if divisor_override is not None:
-            divisor_override = count(divisor_override, f"{type(self).__name__}: divisor_override")
+            divisor_override = count(divisor_override, f"{name}: divisor_override")
         self.divisor_override = divisor_override
 
     def forward(self, x: Tensor) -> Tensor:
@@ -134,7 +135,7 @@ class Pooling2d(_Pool):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         self._slide(kernel_size, stride, padding, pad_mode)
-        self.is_max = bool(is_max)
+        self.is_max = flag(is_max, f"{type(self).__name__}: is_max")
 
     def initialize(self, x: Tensor) -> None:
         """Makes `handle`."""

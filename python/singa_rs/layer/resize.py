@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from .. import autograd
 from ..autograd.resize import COORDINATES
 from ..errors import ShapeError
+from ..refusals import is_integral, is_real
 from ..tensor import Tensor
-from ..tensor.numbers import is_integral, is_real
 from .base import Layer
 from .check import axes, count, float_input, one_of
 

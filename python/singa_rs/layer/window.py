@@ -7,7 +7,7 @@ from typing import Any
 from ..autograd import windows
 from ..errors import ShapeError
 from ..tensor.keys import Settings
-from .check import numbers, paddings
+from .check import flag, numbers, paddings
 
 
 class Window(Settings):
@@ -46,7 +46,7 @@ class Window(Settings):
             dilation=numbers(dilation, f"{layer}: dilation", axes),
             pads=paddings(pads, f"{layer}: padding", axes),
             pad_mode=mode,
-            ceil_mode=bool(ceil_mode),
+            ceil_mode=flag(ceil_mode, f"{layer}: ceil_mode"),
         )
         if self.pad_mode != "NOTSET" and any(self.pads):
             raise ValueError(f"{layer}: padding: got {pads!r} with pad_mode {pad_mode!r}, want 0")

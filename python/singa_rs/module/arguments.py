@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..refusals import flag, is_integral
 from ..tensor import Tensor
-from ..tensor.numbers import is_integral
 
 
 def is_parallel(graph_alg: Any, sequential: Any) -> bool:
@@ -17,8 +17,7 @@ def is_parallel(graph_alg: Any, sequential: Any) -> bool:
         ValueError: another name, or "parallel" where SINGA's `sequential` is True.
         TypeError: `sequential` is neither a bool nor None.
     """
-    if not (sequential is None or isinstance(sequential, bool)):
-        raise TypeError(f"compile: got sequential={sequential!r}, want a bool")
+    sequential = sequential is not None and flag(sequential, "compile: sequential")
     if isinstance(graph_alg, bool):
         return False
     if sequential and graph_alg == "parallel":
@@ -36,11 +35,11 @@ def every(value: Any) -> int | None:
     """
     if value is None:
         return None
-    if value is False:
+    if isinstance(value, (bool, np.bool_)) and not value:
         return 0
-    if value is True or not isinstance(value, int) or value < 1:
+    if not is_integral(value) or value < 1:
         raise ValueError(f"compile: got check_every={value!r}, want an integer from 1, or False")
-    return value
+    return int(value)
 
 
 def comparisons(value: Any) -> tuple[bool, int | None]:
@@ -49,11 +48,11 @@ def comparisons(value: Any) -> tuple[bool, int | None]:
     Raises:
         ValueError: neither a bool nor an integer from 1.
     """
-    if isinstance(value, bool):
-        return value, None
-    if not isinstance(value, int) or value < 1:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value), None
+    if not is_integral(value) or value < 1:
         raise ValueError(f"compile: got verify={value!r}, want a bool, or an integer from 1")
-    return True, value
+    return True, int(value)
 
 
 def finite_checks(value: Any, use_graph: bool) -> bool:
@@ -63,11 +62,9 @@ def finite_checks(value: Any, use_graph: bool) -> bool:
         TypeError: not a bool.
         ValueError: without graphs, which are what is checked.
     """
-    if not isinstance(value, bool):
-        raise TypeError(f"compile: got check_finite={value!r}, want a bool")
-    if value and not use_graph:
+    if (checks := flag(value, "compile: check_finite")) and not use_graph:
         raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
-    return value
+    return checks
 
 
 def check_inputs(inputs: Any) -> None:

@@ -10,7 +10,7 @@ from .. import autograd
 from ..layer.arrays import admit
 from ..layer.collect import below
 from ..metric import Running
-from ..tensor.numbers import is_real
+from ..refusals import is_real
 from .history import Means, parts_of
 
 if TYPE_CHECKING:

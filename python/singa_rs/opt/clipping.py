@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import autograd, tensor
 from ..layer.check import tensors
+from ..refusals import is_real
 from ..tensor import Tensor
-from ..tensor.numbers import is_real
 from .schedule import number
 
 #: Added to the norm, so that no division is by zero (PyTorch clip_grad_norm_).

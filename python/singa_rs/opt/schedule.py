@@ -10,10 +10,10 @@ from typing import Any
 from .. import tensor
 from ..layer.check import flag, tensors
 from ..record import note_change
-from ..refusals import Hinted
+from ..refusals import Hinted, is_real
 from ..shown import shown
 from ..tensor import Tensor
-from ..tensor.numbers import is_real, real
+from ..tensor.numbers import real
 
 
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:

@@ -11,6 +11,7 @@ from .._core import GraphError
 from ..autograd.mode import Nodes, set_nodes
 from ..autograd.order import cut
 from ..notices import warn_user
+from ..refusals import is_integral
 from .options import Options
 from .state import LATE_STATE, note_change
 from .verifier import VerifiedGraph, profile
@@ -248,7 +249,7 @@ def print_time_profiling(device: _core.Device) -> None:
 
 
 def _natural(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if not is_integral(value) or value < 0:
         raise ValueError(f"{name}: got {value!r}, want an integer from 0")
     return value
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import GraphError, Handle
-from .numbers import as_array, is_integral
+from ..refusals import is_integral
+from .numbers import as_array
 
 Range = tuple[int, int, int]
 

@@ -10,12 +10,12 @@ import math
 import operator
 import sys
 from collections.abc import Iterable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from .._core import DTypeError, GraphError, Handle, ShapeError
+from ..refusals import is_real
 from ..shown import shown
 
 
@@ -48,16 +48,6 @@ def _is_masked(value: Any) -> bool:
     """Whether an array has masked elements. Does not import `numpy.ma`, which few programs use."""
     masked = sys.modules.get("numpy.ma")
     return masked is not None and masked.is_masked(value)
-
-
-def is_real(value: Any) -> bool:
-    """Whether it is a real number, and neither a bool nor a timedelta64, an integer to NumPy."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64))
-
-
-def is_integral(value: Any) -> bool:
-    """Whether it is an integer, with the exceptions of `is_real`."""
-    return isinstance(value, Integral) and is_real(value)
 
 
 def as_array(value: Any, op: str) -> np.ndarray:

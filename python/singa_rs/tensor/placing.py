@@ -12,7 +12,8 @@ import numpy as np
 from .. import _core
 from .. import device as devices
 from .._core import Device, DeviceError, DType
-from .numbers import is_integral, wholes
+from ..refusals import is_integral
+from .numbers import wholes
 
 #: What `zeros` and its kin take in order after the first extent: extents, a device, a dtype.
 More = int | Device | DType | str

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..files import path_of, replacing
+from ..refusals import is_integral
 from .layers import OfLayer, grouped
 from .pictures import dot_text, html_text, trace_text
 from .profile import Profile, profile
@@ -115,7 +116,7 @@ class Graph:
             n: how many runs to take the mean of.
             arguments: the step's tensors; zeros of the recorded shapes by default.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        if not is_integral(n) or n < 1:
             raise ValueError(f"profile: got n={n!r}, want an integer from 1")
         given = None if arguments is None else list(arguments)
         times = self._graph.profile(given, n)

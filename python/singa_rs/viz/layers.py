@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from ..refusals import is_integral
+
 #: What rows are called whose operations no layer asked for, or an unknown one.
 MODEL, UNKNOWN = "(model)", "(unknown)"
 
@@ -47,7 +49,7 @@ def grouped(
     Raises:
         ValueError: a depth below 1.
     """
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+    if depth is not None and (not is_integral(depth) or depth < 1):
         raise ValueError(f"layers: got depth={depth!r}, want an integer from 1")
     found: dict[str, list[Operation]] = {}
     for path, one in zip(layers, operations, strict=True):

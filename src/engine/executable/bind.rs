@@ -9,7 +9,7 @@ use crate::device::Account;
 use crate::engine::executable::Constants;
 use crate::engine::executable::{Executable, State};
 use crate::engine::recording::{Recording, Source};
-use crate::error::{Error, Result, Usage};
+use crate::error::{Error, Result};
 use crate::graph::{Bound, Place, Role};
 use crate::ops::View;
 
@@ -50,10 +50,7 @@ impl Executable {
     /// Adds the tensors that the arena would hold at its peak to an out-of-memory error.
     fn explain(&self, mut error: Error) -> Error {
         if let Error::OutOfMemory { usage, .. } = &mut error {
-            let mut tensors = self.graph.live_tensors(self.graph.peak_node(), self.origins());
-            tensors.append(&mut usage.largest);
-            let graph = &self.graph;
-            **usage = Usage::new(graph.lower_bound_bytes(), graph.arena_bytes(), tensors);
+            **usage = self.graph.usage(self.origins(), std::mem::take(&mut usage.largest));
         }
         error
     }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
 use crate::engine::recording::{Recording, Source};
-use crate::error::{Error, Result};
-use crate::graph::{Op, Origin, Place, Queue, Role};
+use crate::error::Result;
+use crate::graph::{Op, Origin, Place, Queue, Role, refusal};
 use crate::ops::{Meta, View};
 
 /// The place of a tensor, as it is saved.
@@ -149,8 +149,7 @@ impl Recording {
 
     /// Whether a tensor is all of its block.
     fn covers(&self, place: &Place) -> bool {
-        let bytes = self.queue.blocks()[place.block as usize].bytes();
-        place.meta.bytes() == bytes && place.meta.is_dense()
+        place.is_whole(self.queue.blocks()[place.block as usize].bytes())
     }
 }
 
@@ -160,8 +159,4 @@ fn source(role: &Role) -> Source {
         Role::Captured => Source::Captured,
         Role::Slot | Role::Temporary => Source::Made { written: true },
     }
-}
-
-fn refusal(message: &str) -> Error {
-    Error::Graph { op: "a saved recording".into(), message: message.into() }
 }

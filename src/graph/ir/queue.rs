@@ -30,7 +30,7 @@ impl Place {
 
     /// Whether it covers each element of a block of `bytes` bytes exactly once.
     pub fn is_whole(&self, bytes: usize) -> bool {
-        self.meta.bytes() == bytes && self.byte_range() == (0..bytes)
+        self.meta.fills(self.offset, bytes)
     }
 }
 

@@ -93,7 +93,8 @@ impl Queue {
 
 const OP: &str = "a saved recording";
 
-fn refusal(message: impl Into<String>) -> Error {
+/// The error of a recording that does not hold together.
+pub fn refusal(message: impl Into<String>) -> Error {
     Error::Graph { op: OP.into(), message: message.into() }
 }
 

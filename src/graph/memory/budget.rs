@@ -63,11 +63,16 @@ pub struct Ways<'a> {
 
 impl<'a> Ways<'a> {
     /// Collects the ways of each order, the recorded one first: keeping everything, the known
-    /// recomputations, and those found by simulation.
+    /// recomputations, and those found by simulation. If several threads run the graphs, they do so
+    /// concurrently only as far as the remaining memory allows.
     ///
     /// # Errors
     /// A panic on a thread of the team.
-    pub fn new(orders: &'a [Order], kernels: &'a Kernels) -> Result<Ways<'a>> {
+    pub fn new(
+        orders: &'a [Order],
+        kernels: &'a Kernels,
+        parallel: Option<Parallel>,
+    ) -> Result<Ways<'a>> {
         let whole: Vec<usize> = orders.iter().map(|(course, _)| course.line.peak()).collect();
         let most = whole.iter().copied().min().unwrap_or(0);
         let mut simulated = simulated(&orders[..SIMULATED.min(orders.len())], most)?.into_iter();
@@ -79,7 +84,7 @@ impl<'a> Ways<'a> {
         let mut ways: Vec<Way> = orders.iter().enumerate().flat_map(of).collect();
         ways.sort_by(|a, b| a.outcome.time.total_cmp(&b.outcome.time));
         ways.dedup_by(|a, b| a.order == b.order && a.outcome.again == b.outcome.again);
-        Ok(Ways { orders, kernels, whole, ways, parallel: None })
+        Ok(Ways { orders, kernels, whole, ways, parallel })
     }
 
     /// The size of the arena if nothing is recomputed, for the order that then needs least.
@@ -91,12 +96,6 @@ impl<'a> Ways<'a> {
         let (best, _) = orders.min_by_key(|(_, whole)| **whole).expect("there is one at least");
         let (queue, roles) = best.0.finish(&[]);
         Ok(Graph::new(queue, roles, self.kernels)?.arena_bytes())
-    }
-
-    /// The same for graphs that several threads may run. They run concurrently only as far as the
-    /// remaining memory allows, so that the budget is kept all the same.
-    pub fn shared(self, parallel: Option<Parallel>) -> Ways<'a> {
-        Ways { parallel, ..self }
     }
 
     /// The fastest way whose arena takes at most `bytes`.
@@ -152,13 +151,8 @@ impl<'a> Ways<'a> {
     /// The graph of a way; its arena takes at most `most_bytes` if possible.
     fn graph(&self, way: &Way, most_bytes: usize) -> Result<Graph> {
         let (queue, roles) = self.orders[way.order].0.finish(&way.outcome.again);
-        match self.parallel {
-            Some(parallel) => {
-                let parallel = Parallel { most_bytes, ..parallel };
-                Graph::parallel(queue, roles, self.kernels, parallel)
-            }
-            None => Graph::new(queue, roles, self.kernels),
-        }
+        let parallel = self.parallel.map(|parallel| Parallel { most_bytes, ..parallel });
+        Graph::planned(queue, roles, self.kernels, parallel)
     }
 }
 

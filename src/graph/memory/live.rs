@@ -1,7 +1,7 @@
 //! What the arena holds while each operation runs.
 
 use crate::device::ALIGNMENT;
-use crate::error::LiveTensor;
+use crate::error::{LiveTensor, Usage};
 use crate::graph::{Graph, Lifetime, Origin, Place};
 use crate::packing;
 
@@ -77,6 +77,14 @@ impl Graph {
                 .map(|origin| origin.to_string().into()),
         };
         alive.map(tensor).collect()
+    }
+
+    /// The memory in use at the peak, to which `others` are added; `origins` are those of the
+    /// recording.
+    pub fn usage(&self, origins: &[Origin], others: Vec<LiveTensor>) -> Usage {
+        let mut tensors = self.live_tensors(self.peak_node(), origins);
+        tensors.extend(others);
+        Usage::new(self.lower_bound_bytes(), self.arena_bytes(), tensors)
     }
 
     /// Describes a tensor in the arena in words.

@@ -37,6 +37,8 @@ pub struct Entries {
     pub size: Option<usize>,
     /// Whether negative ones count from the end.
     pub wraps: bool,
+    /// A number that stands for no entry, and is valid.
+    pub ignored: Option<i64>,
     /// What the error for a fraction asks for.
     pub want: &'static str,
 }
@@ -44,11 +46,14 @@ pub struct Entries {
 impl Check {
     /// Refuses what is no index of these entries.
     pub fn entries(name: &'static str, input: usize, meta: &Meta, entries: Entries) -> Check {
-        let Entries { size, wraps, want } = entries;
+        let Entries { size, wraps, ignored, want } = entries;
         let is_float = meta.dtype.is_float();
         let bad = |source: &mut Source| {
             let size = source.integer(size.map_or(-1, |size| size as i64));
-            format!("!is_entry(x, {size}, {wraps})")
+            let outside = format!("!is_entry(x, {size}, {wraps})");
+            let Some(ignored) = ignored else { return outside };
+            let ignored = source.integer(ignored);
+            format!("{outside} && !(is_entry(x, -1, false) && (int64)x == {ignored})")
         };
         let refusal = move |found: Found| {
             let is_whole = found.real.fract() == 0.0 && found.real.abs() < i64::MAX as f64;

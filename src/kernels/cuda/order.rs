@@ -15,7 +15,7 @@ fn others(meta: &Meta, axis: usize) -> Vec<usize> {
     (0..meta.shape.rank()).filter(|&d| d != axis).collect()
 }
 
-/// The program of a running sum or product.
+/// The program of a running sum, product or maximum.
 ///
 /// # Errors
 /// Those of the axis.
@@ -28,8 +28,10 @@ pub fn scan(op: &Scan, io: &[&Meta]) -> Result<Program> {
     let [from, to] = [0, 1].map(|i| source.integer(io[i].strides[axis] as i64));
     let wide = if io[0].dtype.is_float() { "double" } else { "int64" };
     let (f, unit) = match op.f {
-        ScanFn::Sum => ("Sum", 0),
-        ScanFn::Prod => ("Product", 1),
+        ScanFn::Sum => ("Sum", "0"),
+        ScanFn::Prod => ("Product", "1"),
+        ScanFn::Max if wide == "double" => ("Greatest", "-INFINITY"),
+        ScanFn::Max => ("Greatest", "-9223372036854775807LL - 1"),
     };
     source.line(format!(
         "scan<{wide}, {f}, {}, {}>(g.in0, g.out0, {lines}, {count}, {length}, {from}, {to}, \

@@ -65,17 +65,19 @@ pub fn loss(op: &SoftmaxCrossEntropy, io: &[&Meta]) -> Result<Program> {
     let mut source = begun(op.name(), &[x.dtype, t.dtype], &outputs, x.shape[1]).blocks(x.shape[0]);
     let [count, length] = [0, 1].map(|d| source.size(x.shape[d]));
     let [down, across] = [0, 1].map(|d| source.integer(x.strides[d] as i64));
-    let targets = targets(&mut source, "g.in1", t, has_labels);
+    let targets_of = |source: &mut Source| targets(source, "g.in1", t, has_labels, op.ignored);
+    let targets = targets_of(&mut source);
     source.line(format!(
         "losses<{}>(g.in0, g.out0, g.out1, {count}, {length}, {down}, {across}, {targets});",
         computed(x.dtype)
     ));
-    let mut mean = begun(op.name(), &[DType::Float64], &[x.dtype], x.shape[0]);
-    let count = mean.size(x.shape[0]);
-    mean.line(format!("mean_loss(g.in0, g.out0, {count});"));
+    let mut mean = begun(op.name(), &[DType::Float64, t.dtype], &[x.dtype], x.shape[0]);
+    let (count, targets) = (mean.size(x.shape[0]), targets_of(&mut mean));
+    mean.line(format!("mean_loss(g.in0, g.out0, {count}, {targets});"));
     let places = [Place::Input(0), Place::Input(1), each, Place::Output(1, 0)];
-    let program = program.then(source, &places).then(mean, &[each, Place::Output(0, 0)]);
-    Ok(checked(program, op.name(), 1, x, t, has_labels))
+    let program =
+        program.then(source, &places).then(mean, &[each, Place::Input(1), Place::Output(0, 0)]);
+    Ok(if has_labels { checked(program, op.name(), 1, x, t, op.ignored) } else { program })
 }
 
 /// The program of its gradient.
@@ -85,26 +87,49 @@ pub fn loss(op: &SoftmaxCrossEntropy, io: &[&Meta]) -> Result<Program> {
 pub fn loss_grad(op: &SoftmaxCrossEntropyGrad, io: &[&Meta]) -> Result<Program> {
     let (x, t) = (io[1], io[2]);
     let has_labels = has_labels(op.name(), x, t)?;
-    let inputs: Vec<DType> = io[..4].iter().map(|meta| meta.dtype).collect();
+    let mut inputs: Vec<DType> = io[..4].iter().map(|meta| meta.dtype).collect();
+    let mut places: Vec<Place> = (0..4).map(Place::Input).collect();
+    let mut program = Program::default();
+    let mut counted = "(const double *)0";
+    if has_labels && op.ignored.is_some() {
+        let count = program.take(size_of::<f64>());
+        let mut source = begun(op.name(), &[t.dtype], &[DType::Float64], x.shape[0]);
+        let rows = source.size(x.shape[0]);
+        let targets = targets(&mut source, "g.in0", t, has_labels, op.ignored);
+        source.line(format!("count_rows(g.out0, {rows}, {targets});"));
+        program = program.then(source, &[Place::Input(2), count]);
+        inputs.push(DType::Float64);
+        places.push(count);
+        counted = "g.in4";
+    }
+    places.push(Place::Output(0, 0));
     let mut source = begun(op.name(), &inputs, &[x.dtype], x.shape[1]).blocks(x.shape[0]);
     let [count, length] = [0, 1].map(|d| source.size(x.shape[d]));
     let steps = [x, io[3], io[4]].map(|meta| {
         let [down, across] = [0, 1].map(|d| source.integer(meta.strides[d] as i64));
         format!("Matrix{{{down}, {across}}}")
     });
-    let targets = targets(&mut source, "g.in2", t, has_labels);
+    let targets = targets(&mut source, "g.in2", t, has_labels, op.ignored);
     source.line(format!(
-        "losses_grad<{}>(g.in0, g.in1, g.in3, g.out0, {count}, {length}, {}, {targets});",
+        "losses_grad<{}>(g.in0, g.in1, g.in3, g.out0, {count}, {length}, {}, {targets}, {counted});",
         computed(x.dtype),
         steps.join(", ")
     ));
-    Ok(checked(Program::one(source, 4, 1), op.name(), 2, x, t, has_labels))
+    let program = program.then(source, &places);
+    Ok(if has_labels { checked(program, op.name(), 2, x, t, op.ignored) } else { program })
 }
 
-fn targets(source: &mut Source, name: &str, t: &Meta, has_labels: bool) -> String {
+fn targets(
+    source: &mut Source,
+    name: &str,
+    t: &Meta,
+    has_labels: bool,
+    ignored: Option<i64>,
+) -> String {
     let step = source.integer(t.strides[0] as i64);
     if has_labels {
-        return format!("Labels<{}>{{{name}, {step}}}", stored(t.dtype));
+        let (ignores, ignored) = (ignored.is_some(), source.integer(ignored.unwrap_or(0)));
+        return format!("Labels<{}>{{{name}, {step}, {ignores}, {ignored}}}", stored(t.dtype));
     }
     let across = source.integer(t.strides[1] as i64);
     format!("Weights<{}>{{{name}, {step}, {across}}}", stored(t.dtype))
@@ -117,12 +142,9 @@ fn checked(
     input: usize,
     x: &Meta,
     t: &Meta,
-    has_labels: bool,
+    ignored: Option<i64>,
 ) -> Program {
-    if !has_labels {
-        return program;
-    }
     let want = "a class index without a fraction";
-    let entries = Entries { size: Some(x.shape[1]), wraps: false, want };
+    let entries = Entries { size: Some(x.shape[1]), wraps: false, ignored, want };
     program.checked(Check::entries(name, input, t, entries), t)
 }

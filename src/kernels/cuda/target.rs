@@ -140,7 +140,7 @@ impl Target for Cuda {
     }
 
     fn computes_in(&self, dtype: DType) -> Result<bool> {
-        Ok(matches!(dtype, DType::Float32 | DType::Float64))
+        Ok(dtype.is_wide_float())
     }
 
     unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool {

@@ -30,11 +30,15 @@ fn expected(x: &[f64], w: &[f64], rows: usize) -> (f64, Vec<f64>) {
 }
 
 fn run(x: &Tensor, t: &Tensor) -> Result<(f64, Vec<f64>)> {
-    let mut forward = apply_any_width(&SoftmaxCrossEntropy {}, &[x.clone(), t.clone()])?;
+    run_ignoring(None, x, t)
+}
+
+fn run_ignoring(ignored: Option<i64>, x: &Tensor, t: &Tensor) -> Result<(f64, Vec<f64>)> {
+    let mut forward = apply_any_width(&SoftmaxCrossEntropy { ignored }, &[x.clone(), t.clone()])?;
     let lse = forward.pop().unwrap();
     let dloss = Tensor::one(x.meta.dtype, 2.0);
     let inputs = [dloss, x.clone(), t.clone(), lse];
-    let dx = apply_any_width(&SoftmaxCrossEntropyGrad {}, &inputs)?.remove(0);
+    let dx = apply_any_width(&SoftmaxCrossEntropyGrad { ignored }, &inputs)?.remove(0);
     assert_eq!(dx.meta, x.meta.like(x.meta.dtype));
     Ok((forward[0].values()[0], dx.values()))
 }
@@ -114,4 +118,38 @@ fn no_rows_have_no_mean() {
     let x = Tensor::dense(DType::Float32, &[0, 3], &[]);
     let (loss, dx) = run(&x, &Tensor::dense(DType::Int32, &[0], &[])).unwrap();
     assert!(loss.is_nan() && dx.is_empty());
+}
+
+#[test]
+fn rows_to_ignore_do_not_count() {
+    let (rows, classes) = (5, 9);
+    let mut values = noise(rows * classes, 1);
+    values[classes] = f64::NAN; // in a row to ignore
+    for ignored in [-100, 2] {
+        for dtype in FLOATS {
+            let x = Tensor::dense(dtype, &[rows, classes], &values);
+            let labels = [3.0, ignored as f64, 0.0, ignored as f64, 8.0];
+            let t = Tensor::dense(DType::Int64, &[rows], &labels);
+            let (loss, dx) = run_ignoring(Some(ignored), &x, &t).unwrap();
+            let kept: Vec<f64> = [0, 2, 4]
+                .iter()
+                .flat_map(|r| &x.values()[r * classes..][..classes])
+                .copied()
+                .collect();
+            let mut weights = vec![0.0; 3 * classes];
+            [3, classes, 2 * classes + 8].map(|place| weights[place] = 1.0);
+            let (want, want_dx) = expected(&kept, &weights, 3);
+            assert_near(&[loss], &[want], tolerance(dtype), "loss");
+            for (row, dx) in dx.chunks(classes).enumerate() {
+                let want =
+                    if row % 2 == 0 { &want_dx[row / 2 * classes..][..classes] } else { &[0.0; 9] };
+                assert_near(dx, want, tolerance(dtype), "dx");
+            }
+        }
+    }
+    let x = Tensor::dense(DType::Float32, &[2, 3], &[0.0; 6]);
+    let t = |labels| Tensor::dense(DType::Int64, &[2], labels);
+    assert!(run_ignoring(Some(-1), &x, &t(&[-1.0; 2])).unwrap().0.is_nan());
+    let refused = run_ignoring(Some(-1), &x, &t(&[-1.0, -2.0])).unwrap_err();
+    assert!(matches!(refused, Error::Index { index: -2, .. }));
 }

@@ -1,4 +1,4 @@
-//! Running sums and products, compared with naive loops.
+//! Running sums, products and maxima, compared with naive loops.
 
 use super::*;
 use crate::ops::scan::*;
@@ -13,16 +13,21 @@ fn rows(shape: &[usize], axis: usize) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-fn naive(op: &Scan, shape: &[usize], values: &[f64]) -> Vec<f64> {
+/// `least` is the least number of the dtype.
+fn naive(op: &Scan, shape: &[usize], values: &[f64], least: f64) -> Vec<f64> {
     let mut made = values.to_vec();
     for mut row in rows(shape, op.axis as usize) {
         if op.reverse {
             row.reverse();
         }
-        let mut total = if op.f == ScanFn::Sum { 0.0 } else { 1.0 };
+        let (mut total, join): (f64, fn(f64, f64) -> f64) = match op.f {
+            ScanFn::Sum => (0.0, |a, b| a + b),
+            ScanFn::Prod => (1.0, |a, b| a * b),
+            ScanFn::Max => (least, f64::max),
+        };
         for place in row {
             let before = total;
-            total = if op.f == ScanFn::Sum { total + values[place] } else { total * values[place] };
+            total = join(total, values[place]);
             made[place] = if op.exclusive { before } else { total };
         }
     }
@@ -40,7 +45,8 @@ fn check(dtype: DType, shape: &[usize], strides: &[isize], op: &Scan) {
     );
     let y = apply_any_width(op, std::slice::from_ref(&x)).unwrap().remove(0);
     assert_eq!(y.meta, x.meta.like(if dtype.is_float() { dtype } else { DType::Int64 }));
-    assert_near(&y.values(), &naive(op, shape, &x.values()), tolerance(dtype), "y");
+    let least = if dtype.is_float() { f64::NEG_INFINITY } else { i64::MIN as f64 };
+    assert_near(&y.values(), &naive(op, shape, &x.values(), least), tolerance(dtype), "y");
 }
 
 #[test]
@@ -60,7 +66,7 @@ fn any_axis_of_any_layout() {
 #[test]
 fn every_dtype_and_form() {
     for dtype in DType::COMPUTED {
-        for f in [ScanFn::Sum, ScanFn::Prod] {
+        for f in [ScanFn::Sum, ScanFn::Prod, ScanFn::Max] {
             for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)]
             {
                 for axis in [0, 1] {

@@ -12,8 +12,8 @@ from ...dist.meeting import NcclIdHolder
 from ...dist.sparse import check_sparsity
 from ...layer.check import flag, mapping
 from ...record import note_change
+from ...refusals import is_real
 from ...tensor import Tensor
-from ...tensor.numbers import is_real
 from .. import names
 from ..base import Optimizer
 from ..clipping import clip_grad_value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...tensor.numbers import is_real, whole
+from ...refusals import is_real
+from ...tensor.numbers import whole
 
 #: The share that the first stage exchanges, and by which each later one multiplies it.
 _FACTOR = 0.25

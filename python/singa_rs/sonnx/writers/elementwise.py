@@ -186,9 +186,27 @@ def _arg(w: Writer, step: Step, x: str, f: str, axes: tuple[int, ...], keepdims:
 
 @writes("scan")
 def scan(w: Writer, step: Step) -> str:
-    """A running sum or product."""
+    """A running sum, product or maximum."""
     a = step.attrs
     to, x = w.meta(step.outputs[0]).dtype, w.name(step.inputs[0])
     x = x if w.meta(step.inputs[0]).dtype == to else w.cast(x, to)
+    if a["f"] == "max":
+        return _running_max(w, x, a["axis"], w.shape(step.inputs[0])[a["axis"]])
     kind, axis = "CumSum" if a["f"] == "sum" else "CumProd", w.constant(a["axis"], "int64")
     return w.node(kind, [x, axis], exclusive=int(a["exclusive"]), reverse=int(a["reverse"]))
+
+
+def _running_max(w: Writer, x: str, axis: int, extent: int | Extent) -> str:
+    """The greatest of all elements up to each one: with 1, 2, 4, ... neighbours in turn."""
+    if not isinstance(extent, int):
+        raise NotImplementedError("export: running maxima along an axis of any size")
+
+    def part(x: str, *ends: int) -> str:
+        return w.node("Slice", [x, *(w.ints([n]) for n in (*ends, axis))])
+
+    step = 1
+    while step < extent:
+        later = w.node("Max", [part(x, step, extent), part(x, 0, extent - step)])
+        x = w.node("Concat", [part(x, 0, step), later], axis=axis)
+        step *= 2
+    return x

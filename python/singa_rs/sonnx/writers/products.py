@@ -130,7 +130,9 @@ def softmax_cross_entropy(w: Writer, step: Step) -> tuple[str | None, ...]:
     (rows, classes), dtype = w.shape(x), w.meta(x).dtype
     if w.shape(target) != (rows, classes):
         labels = w.reshape(w.cast(w.name(target), "int64"), w.shape(target), (rows,))
-        made = w.node("SoftmaxCrossEntropyLoss", [w.name(x), labels])
+        ignored = step.attrs.get("ignored")
+        more = {} if ignored is None else {"ignore_index": ignored}
+        made = w.node("SoftmaxCrossEntropyLoss", [w.name(x), labels], **more)
         return (w.node("Reshape", [made, w.constant([1], "int64")]), None)
     axis, log = w.constant([1], "int64"), w.node("LogSoftmax", [w.name(x)], axis=1)
     total = w.node("ReduceSum", [w.name(target), axis])

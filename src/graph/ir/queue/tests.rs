@@ -18,6 +18,7 @@ fn a_place_is_whole_where_it_has_each_element_of_its_block_once() {
     assert!(place(&[1, 2], &[2, 4], 0).is_whole(32), "in whatever order");
     assert!(!place(&[4, 1], &[1, 4], 0).is_whole(32), "a part");
     assert!(!place(&[7], &[2], 0).is_whole(32), "the ends alone");
+    assert!(!place(&[7, 0], &[2, 4], 0).is_whole(32), "the ends, each four times");
     assert!(!place(&[1], &[8], 1).is_whole(32), "beside it");
 }
 

@@ -57,7 +57,7 @@ impl Recorded {
     }
 
     fn ways(&self) -> Ways<'_> {
-        Ways::new(&self.orders, &self.kernels).unwrap()
+        Ways::new(&self.orders, &self.kernels, None).unwrap()
     }
 
     /// The size of the arena if everything is kept.

@@ -120,9 +120,11 @@ fn check_part(
             unsafe { *from.offset(at + i * step) }
         });
         // A negative one is greater than any extent.
-        let most = all.fold(0, |most, place| most.max(place as u64));
-        let refusal = || Error::Index { op: name.into(), index: most as i64, size };
-        crate::ensure!(n == 0 || most < size as u64, refusal());
+        let outside = |place: i64| place as u64 >= size as u64;
+        if all.clone().fold(false, |any, place| any | outside(place)) {
+            let first = all.clone().find(|&place| outside(place)).unwrap_or(0);
+            return Err(Error::Index { op: name.into(), index: first, size });
+        }
     }
     Ok(())
 }

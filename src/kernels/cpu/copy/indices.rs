@@ -32,6 +32,8 @@ pub struct Indices {
     want: &'static str,
     /// Whether negative ones count from the end.
     wraps: bool,
+    /// One that stands for no entry, and is valid.
+    ignored: Option<i64>,
 }
 
 impl Indices {
@@ -39,7 +41,16 @@ impl Indices {
     pub fn new(name: &'static str, input: usize, size: Option<usize>, indices: &Meta) -> Self {
         let (walk, convert) =
             (Walk::new(dims([indices])), crate::dispatch!(indices.dtype, T => convert::<T>));
-        Indices { name, input, size, walk, convert, want: "an integer as index", wraps: true }
+        Indices {
+            name,
+            input,
+            size,
+            walk,
+            convert,
+            want: "an integer as index",
+            wraps: true,
+            ignored: None,
+        }
     }
 
     /// The same, of which negative ones count from the end, or are out of range.
@@ -47,10 +58,16 @@ impl Indices {
         Indices { wraps, ..self }
     }
 
-    /// Labels of `classes` classes.
-    pub fn labels(name: &'static str, input: usize, classes: usize, labels: &Meta) -> Self {
+    /// Labels of `classes` classes, or `ignored`.
+    pub fn labels(
+        name: &'static str,
+        input: usize,
+        classes: usize,
+        ignored: Option<i64>,
+        labels: &Meta,
+    ) -> Self {
         let want = "a class index without a fraction";
-        Indices { want, wraps: false, ..Indices::new(name, input, Some(classes), labels) }
+        Indices { want, wraps: false, ignored, ..Indices::new(name, input, Some(classes), labels) }
     }
 
     /// The number of indices.
@@ -122,13 +139,13 @@ impl Indices {
     fn wrap(&self, indices: &mut [i64]) -> Result<()> {
         let Some(size) = self.size else { return Ok(()) };
         let from_end = if self.wraps { size as i64 } else { 0 };
+        let outside = |entry| (entry as u64 >= size as u64) & (Some(entry) != self.ignored);
         let mut is_outside = false;
         for index in indices.iter_mut() {
             *index += if *index < 0 { from_end } else { 0 };
-            is_outside |= *index as u64 >= size as u64;
+            is_outside |= outside(*index);
         }
-        let outside = |&&entry: &&i64| entry as u64 >= size as u64;
-        let Some(&entry) = indices.iter().find(outside).filter(|_| is_outside) else {
+        let Some(&entry) = indices.iter().find(|&&entry| is_outside && outside(entry)) else {
             return Ok(());
         };
         let index = if entry < 0 { entry - from_end } else { entry };

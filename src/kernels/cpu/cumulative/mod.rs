@@ -1,4 +1,4 @@
-//! Running sums and products along any axis of any strided tensor, in float64 or int64. Each row, or
+//! Running sums, products and maxima along any axis of any strided tensor, in float64 or int64. Each row, or
 //! each segment of a long one, is taken in order by one thread, so the result does not depend on the
 //! number of threads.
 #![allow(unsafe_code)]
@@ -49,6 +49,7 @@ fn prepare<A: Total>(
     let lines = Lines::new(op, io, axis, access);
     match (op.f, Segments::of(&lines)) {
         (ScanFn::Prod, _) => kernel(0, move |io| lines.run(io, width, Times)),
+        (ScanFn::Max, _) => kernel(0, move |io| lines.run(io, width, Greatest)),
         (ScanFn::Sum, None) => kernel(0, move |io| lines.run(io, width, Plus)),
         (ScanFn::Sum, Some(segments)) => {
             kernel(segments.scratch::<A>(), move |io| segments.run(&lines, io, width, Plus))
@@ -59,12 +60,16 @@ fn prepare<A: Total>(
 /// A type that is accumulated in.
 trait Total: Copy + Default + Send + Sync + 'static {
     const ONE: Self;
+    const LEAST: Self;
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
+    /// The greater one; NaN if either is.
+    fn greater(self, other: Self) -> Self;
 }
 
 impl Total for f64 {
     const ONE: f64 = 1.0;
+    const LEAST: f64 = f64::NEG_INFINITY;
 
     #[inline(always)]
     fn plus(self, other: f64) -> f64 {
@@ -75,10 +80,16 @@ impl Total for f64 {
     fn times(self, other: f64) -> f64 {
         self * other
     }
+
+    #[inline(always)]
+    fn greater(self, other: f64) -> f64 {
+        if other > self || other.is_nan() { other } else { self }
+    }
 }
 
 impl Total for i64 {
     const ONE: i64 = 1;
+    const LEAST: i64 = i64::MIN;
 
     #[inline(always)]
     fn plus(self, other: i64) -> i64 {
@@ -88,6 +99,11 @@ impl Total for i64 {
     #[inline(always)]
     fn times(self, other: i64) -> i64 {
         self.wrapping_mul(other)
+    }
+
+    #[inline(always)]
+    fn greater(self, other: i64) -> i64 {
+        self.max(other)
     }
 }
 
@@ -120,6 +136,9 @@ struct Plus;
 #[derive(Clone, Copy)]
 struct Times;
 
+#[derive(Clone, Copy)]
+struct Greatest;
+
 impl Join for Plus {
     #[inline(always)]
     fn start<A: Total>(self) -> A {
@@ -141,6 +160,18 @@ impl Join for Times {
     #[inline(always)]
     fn join<A: Total>(self, total: A, value: A) -> A {
         total.times(value)
+    }
+}
+
+impl Join for Greatest {
+    #[inline(always)]
+    fn start<A: Total>(self) -> A {
+        A::LEAST
+    }
+
+    #[inline(always)]
+    fn join<A: Total>(self, total: A, value: A) -> A {
+        total.greater(value)
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::cpu::copy::cast;
 use crate::kernels::cpu::matmul::{portable_gemm, product};
@@ -40,7 +39,7 @@ pub fn fits(c: &Meta, y: &Meta) -> bool {
     let leading = c.shape.iter().take_while(|&&extent| extent == 1).count();
     let row = &c.shape[leading.min(c.shape.rank().saturating_sub(1))..];
     let is_row = row == &y.shape[y.shape.rank() - 1..] && c.shape.rank() <= y.shape.rank();
-    let is_wide = matches!(y.dtype, DType::Float32 | DType::Float64);
+    let is_wide = y.dtype.is_wide_float();
     is_wide && c.dtype == y.dtype && (c.shape == y.shape || is_row)
 }
 

@@ -24,11 +24,14 @@ use crate::ops::{Family, Meta};
 /// [`crate::Error::DType`] and [`crate::Error::Shape`] for other targets than the operation takes.
 pub fn loss(op: &SoftmaxCrossEntropy, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let (name, x) = (op.name(), io[0]);
-    let labels = labels(name, 1, x, io[1])?;
+    let labels = labels(name, 1, op.ignored, x, io[1])?;
+    let ignored = op.ignored;
     let t = if labels.is_some() { x } else { io[1] };
     crate::dispatch!(float x.dtype, T => {
         let rows = Rows::new(x, &[x, t], 1, 0, Access::of::<T>(), width);
-        Ok(prepare(labels, width, x.shape[0] * size_of::<f64>(), move |io, labels| mean(&rows, io, labels)))
+        Ok(prepare(labels, width, x.shape[0] * size_of::<f64>(), move |io, labels| {
+            mean(&rows, io, Targets { labels, ignored })
+        }))
     }, else => not_float(name, x))
 }
 
@@ -42,22 +45,49 @@ pub fn gradient(
     width: Width,
 ) -> Result<Arc<dyn Kernel>> {
     let (name, x, lse) = (op.name(), io[1], [io[3].strides[0], io[3].strides[1]]);
-    let labels = labels(name, 2, x, io[2])?;
+    let labels = labels(name, 2, op.ignored, x, io[2])?;
+    let ignored = op.ignored;
     let t = if labels.is_some() { x } else { io[2] };
     crate::dispatch!(float x.dtype, T => {
         let rows = Rows::new(io[4], &[x, t], 1, 1, Access::of::<T>(), width);
         Ok(prepare(labels, width, 0, move |io, labels| {
             // SAFETY: dloss has one element.
             let dloss = Element::to_f64(unsafe { rows.access.get(io.input(0), 0) });
-            let scale = dloss / rows.others.elements() as f64;
-            rows.run(io, Backward { scale: Wide::of(scale), io, lse, labels })
+            let targets = Targets { labels, ignored };
+            let scale = Wide::of(dloss / targets.count(rows.others.elements()) as f64);
+            rows.run(io, Backward { scale, io, lse, targets })
         }))
     }, else => not_float(name, x))
 }
 
 /// The labels, if the targets `t`, input `input`, are no weights.
-fn labels(name: &'static str, input: usize, x: &Meta, t: &Meta) -> Result<Option<Indices>> {
-    Ok(has_labels(name, x, t)?.then(|| Indices::labels(name, input, x.shape[1], t)))
+fn labels(
+    name: &'static str,
+    input: usize,
+    ignored: Option<i64>,
+    x: &Meta,
+    t: &Meta,
+) -> Result<Option<Indices>> {
+    Ok(has_labels(name, x, t)?.then(|| Indices::labels(name, input, x.shape[1], ignored, t)))
+}
+
+/// The labels are the targets, unless there are none.
+#[derive(Clone, Copy)]
+struct Targets<'a> {
+    labels: Option<&'a [i64]>,
+    /// The label of rows that do not count.
+    ignored: Option<i64>,
+}
+
+impl Targets<'_> {
+    fn counts(self, row: usize) -> bool {
+        self.labels.is_none_or(|labels| Some(labels[row]) != self.ignored)
+    }
+
+    /// The number of rows that count.
+    fn count(self, rows: usize) -> usize {
+        (0..rows).filter(|&row| self.counts(row)).count()
+    }
 }
 
 fn prepare(
@@ -72,24 +102,24 @@ fn prepare(
     }
 }
 
-fn mean<W: Wide + Sum>(rows: &Rows<W>, io: &Io, labels: Option<&[i64]>) -> Result<()> {
-    rows.run(io, Forward { rows, io, labels })?;
+fn mean<W: Wide + Sum>(rows: &Rows<W>, io: &Io, targets: Targets) -> Result<()> {
+    rows.run(io, Forward { rows, io, targets })?;
     let count = rows.others.elements();
     // SAFETY: each row wrote its loss.
     let losses = unsafe { std::slice::from_raw_parts(io.scratch::<f64>(), count) };
-    let mean = W::of(losses.iter().sum::<f64>() / count as f64);
+    let mean = W::of(losses.iter().sum::<f64>() / targets.count(count) as f64);
     // SAFETY: the loss has one element.
     unsafe { rows.access.store(&[mean], io.output(0), Run { start: 0, step: 1, length: 1 }) };
     Ok(())
 }
 
-/// The labels are the targets, unless there are none. Known are the greatest value, the logarithm
-/// of the sum of the exponentials, and the sums of the weights and of their losses.
+/// Known are the greatest value, the logarithm of the sum of the exponentials, and the sums of the
+/// weights and of their losses.
 #[derive(Clone, Copy)]
 struct Forward<'a, W> {
     rows: &'a Rows<W>,
     io: &'a Io<'a>,
-    labels: Option<&'a [i64]>,
+    targets: Targets<'a>,
 }
 
 impl<W: Wide + Sum> RowFn<W, 2> for Forward<'_, W> {
@@ -99,7 +129,7 @@ impl<W: Wide + Sum> RowFn<W, 2> for Forward<'_, W> {
 
     #[inline(always)]
     fn sums(self) -> usize {
-        if self.labels.is_some() { 1 } else { 3 }
+        if self.targets.labels.is_some() { 1 } else { 3 }
     }
 
     #[inline(always)]
@@ -142,7 +172,8 @@ impl<W: Wide + Sum> RowFn<W, 2> for Forward<'_, W> {
 
     #[inline(always)]
     fn done(self, row: usize, known: Known<f64>) {
-        let loss = match self.labels {
+        let loss = match self.targets.labels {
+            Some(_) if !self.targets.counts(row) => 0.0,
             Some(labels) => behind(known, self.x(row, labels[row])),
             None => known[3] / known[2],
         };
@@ -170,15 +201,16 @@ fn behind<W: Wide>([most, rest, ..]: Known<f64>, x: W) -> f64 {
     rest + (most - x.to_f64())
 }
 
-/// Known are the forward pass's two numbers, and the inverse of the sum of the weights.
+/// Known are the forward pass's two numbers, the inverse of the sum of the weights, and whether the
+/// row counts.
 #[derive(Clone, Copy)]
 struct Backward<'a, W> {
     io: &'a Io<'a>,
-    /// dloss divided by the number of rows.
+    /// dloss divided by the number of rows that count.
     scale: W,
     /// Strides of lse.
     lse: [isize; 2],
-    labels: Option<&'a [i64]>,
+    targets: Targets<'a>,
 }
 
 impl<W: Wide + Sum> RowFn<W, 2> for Backward<'_, W> {
@@ -186,7 +218,7 @@ impl<W: Wide + Sum> RowFn<W, 2> for Backward<'_, W> {
 
     #[inline(always)]
     fn sums(self) -> usize {
-        if self.labels.is_some() { 0 } else { 1 }
+        if self.targets.labels.is_some() { 0 } else { 1 }
     }
 
     #[inline(always)]
@@ -199,13 +231,13 @@ impl<W: Wide + Sum> RowFn<W, 2> for Backward<'_, W> {
         let at = |n: isize| row as isize * self.lse[0] + n * self.lse[1];
         // SAFETY: lse has two elements for each row.
         let [most, rest] = [0, 1].map(|n| unsafe { *self.io.input::<f64>(3).offset(at(n)) });
-        [most, rest, 1.0, 0.0]
+        [most, rest, 1.0, self.targets.counts(row).into()]
     }
 
     /// The labels, as weights.
     #[inline(always)]
     fn makes(self, input: usize, row: usize, part: Range<usize>, to: &mut [W]) -> bool {
-        let Some(labels) = self.labels else { return false };
+        let Some(labels) = self.targets.labels else { return false };
         if input == 1 {
             to.fill(W::ZERO);
             let label = labels[row] as usize;
@@ -227,8 +259,9 @@ impl<W: Wide + Sum> RowFn<W, 2> for Backward<'_, W> {
     }
 
     #[inline(always)]
-    fn element<L: Level>(self, [x, target]: [W; 2], [most, rest, share, _]: Known<f64>) -> W {
+    fn element<L: Level>(self, [x, target]: [W; 2], [most, rest, share, counts]: Known<f64>) -> W {
         let softmax = W::of(x.to_f64() - most - rest).exp::<L>();
-        (softmax - target * W::of(share)) * self.scale
+        let gradient = (softmax - target * W::of(share)) * self.scale;
+        if counts == 0.0 { W::ZERO } else { gradient }
     }
 }

@@ -7,6 +7,9 @@ struct Sum {
 struct Product {
     template <class A> A operator()(A a, A b) const { return times(a, b); }
 };
+struct Greatest {
+    template <class A> A operator()(A a, A b) const { return b > a || b != b ? b : a; }
+};
 
 // A is double or int64.
 template <class A, class F, bool EXCLUSIVE, bool REVERSE, class S, class R, class Lines>

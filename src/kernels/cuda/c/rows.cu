@@ -49,15 +49,32 @@ void softmax_grad(const S *grad, const S *in, S *out, const Rows &rows, int64 co
 template <class L> struct Labels {
     const L *labels;
     int64 step;
+    // Whether rows of a label do not count, and which.
+    bool ignores;
+    int64 ignored;
     int64 label(int64 row) const { return (int64)load(labels[row * step]); }
+    bool counts(int64 row) const { return !ignores || label(row) != ignored; }
 };
 template <class S> struct Weights {
     const S *weights;
     int64 down, across;
+    bool counts(int64) const { return true; }
 };
+
+// The number of rows that count.
+template <class Targets> double counted(Targets targets, int64 rows) {
+    double own = 0;
+    for (int64 row = threadIdx.x; row < rows; row += blockDim.x) own += targets.counts(row);
+    return combined(own, added<double>);
+}
+template <class Targets> void count_rows(double *to, int64 rows, Targets targets) {
+    double count = counted(targets, rows);
+    if (threadIdx.x == 0) *to = count;
+}
 
 template <class T, class S, class L>
 T row_loss(const S *x, int64 across, int64 row, int64, T most, T rest, Labels<L> labels) {
+    if (!labels.counts(row)) return 0;
     return rest + (most - T(load(x[labels.label(row) * across])));
 }
 // Classes of weight 0 are ignored altogether.
@@ -89,10 +106,11 @@ void losses(const S *in, double *loss, double *lse, int64 count, int64 length, i
     }
 }
 
-template <class S> void mean_loss(const double *losses, S *to, int64 count) {
+template <class S, class Targets>
+void mean_loss(const double *losses, S *to, int64 count, Targets targets) {
     double own = 0;
     for (int64 i = threadIdx.x; i < count; i += blockDim.x) own += losses[i];
-    double mean = combined(own, added<double>) / (double)count;
+    double mean = combined(own, added<double>) / counted(targets, count);
     if (threadIdx.x == 0) convert(*to, mean);
 }
 
@@ -111,18 +129,20 @@ template <class T, class S> T share_of(Weights<S> weights, int64 row, int64 leng
     return T(1 / combined(own, added<double>));
 }
 
-// Steps: those of x, of lse and of dx, from row to row and along a row.
+// Steps: those of x, of lse and of dx, from row to row and along a row. The number of rows that count
+// is `count` without `counted`.
 template <class T, class S, class Targets>
 void losses_grad(const S *dloss, const S *in, const double *lse, S *out, int64 count, int64 length,
-    Matrix x, Matrix l, Matrix dx, Targets targets) {
-    T scale = T((double)load(*dloss) / (double)count);
+    Matrix x, Matrix l, Matrix dx, Targets targets, const double *counted) {
+    T scale = T((double)load(*dloss) / (counted ? *counted : (double)count));
     for (int64 row = blockIdx.x; row < count; row += gridDim.x) {
         double most = lse[row * l.down], rest = lse[row * l.down + l.across];
         T share = share_of<T>(targets, row, length);
+        bool counts = targets.counts(row);
         for (int64 i = threadIdx.x; i < length; i += blockDim.x) {
             T value = exp(T((double)load(in[row * x.down + i * x.across]) - most - rest));
             T wanted = target<T, S>(targets, row, i, share);
-            store(out[row * dx.down + i * dx.across], (value - wanted) * scale);
+            store(out[row * dx.down + i * dx.across], counts ? (value - wanted) * scale : T(0));
         }
     }
 }
