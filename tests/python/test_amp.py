@@ -232,3 +232,58 @@ def test_compiling_again_changes_the_precision():
 def test_other_types_are_refused(amp):
     with pytest.raises(ValueError, match=f'compile: got amp={amp!r}, want "bfloat16"'):
         compiled(opt.SGD(0.1), amp=amp)
+
+
+@pytest.mark.parametrize("short", SHORT)
+def test_methods_compute_in_the_types_of_functions(short):
+    class Probe(module.Module):
+        def forward(self, x):
+            y = x @ x
+            return y.softmax(), y.log_softmax(), autograd.softmin(y), autograd.softmax(y)
+
+    probe, x = Probe(), tensor.from_numpy(np.eye(4, dtype=np.float32))
+    probe.compile([x], is_train=False, use_graph=False, amp=short)
+    assert {made.dtype.name for made in probe(x)} == {"float32"}
+
+
+class Halves(module.Module):
+    """A parameter of float16, which the scale of the loss is beyond."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = tensor.from_numpy(np.full((4, 1), 0.5, np.float16))
+        self.w.stores_grad = True
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x):
+        return x @ self.w
+
+    def train_one_batch(self, x):
+        loss = (self.forward(x).as_type("float32") ** 2).mean().reshape((1,))
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+def test_gradients_in_float16_are_unscaled_in_float32(use_graph):
+    x = tensor.from_numpy(np.eye(4, dtype=np.float16))
+    losses = {}
+    for amp in (None, "float16"):
+        model = Halves()
+        model.compile([x], amp=amp, use_graph=use_graph)
+        losses[amp] = [model(x).numpy().item() for _ in range(8)]
+    assert losses["float16"][-1] < 0.9 * losses["float16"][0]
+    np.testing.assert_allclose(losses["float16"][-1], losses[None][-1], rtol=0.1)
+
+
+def test_a_scaled_loss_without_any_gradient():
+    model = compiled(opt.SGD(0.1), amp="float16")
+    for parameter in model.get_params().values():
+        parameter.requires_grad = False
+    x, y = tensor.from_numpy(IMAGES), tensor.from_numpy(LABELS)
+    assert np.isfinite(model(x, y).numpy()).all()
+
+
+def test_check_finite_is_refused_beside_the_scale_of_losses():
+    with pytest.raises(ValueError, match='amp="float16" and check_finite=True, want one of them'):
+        compiled(opt.SGD(0.1), amp="float16", check_finite=True)

@@ -225,3 +225,34 @@ def test_operators_in_place_have_the_gradients_of_others(op, number):
         autograd.reduce_sum(y * y).backward()
         grads.append((w.grad.tolist(), None if number else h.grad.tolist()))
     assert grads[0] == grads[1]
+
+
+@pytest.mark.parametrize(
+    ("sign", "value"),
+    [(operator.iand, 6), (operator.ior, 9), (operator.ixor, 5), (operator.ilshift, 2),
+     (operator.irshift, 1)],
+)  # fmt: skip
+def test_operators_of_bits_write_in_place(sign, value):
+    want, t = np.arange(6, dtype="int32").reshape(2, 3), from_numpy(np.arange(6).reshape(2, 3))
+    alias, row = t, t[1]
+    assert sign(row, value) is row and sign(t, np.full(3, value)) is t
+    sign(want[1], value)
+    assert alias.numpy().tolist() == sign(want, value).tolist()
+
+
+def test_masks_are_narrowed_in_place():
+    mask = from_numpy(np.array([True, True, False]))
+    alias = mask
+    mask &= np.array([True, False, False])
+    mask &= True
+    assert alias.numpy().tolist() == [True, False, False] and alias.dtype.name == "bool"
+    with pytest.raises(DTypeError, match="result of dtype int32 for a tensor of bool"):
+        mask &= from_numpy(np.arange(3))
+
+
+def test_integers_of_other_sizes_are_added_in_place():
+    t = from_numpy(np.array([1, 2, 250]), dtype="uint8")
+    t += from_numpy(np.array([1, 2, 6]), dtype="int64")
+    assert t.numpy().tolist() == [2, 4, 0] and t.dtype.name == "uint8"
+    with pytest.raises(DTypeError, match="result of dtype float32"):
+        t += from_numpy(np.ones(3, np.float32))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from singa_rs import GraphError, ShapeError, autograd
+from singa_rs import GraphError, ShapeError, autograd, module, tensor
 from singa_rs.tensor import Tensor, from_numpy
 
 
@@ -151,3 +151,26 @@ def test_inputs_must_be_tensors_or_arrays():
     with pytest.raises(TypeError, match="want a Tensor"):
         Powers()([1.0, 1.0])
     assert Powers()(np.ones(2))[0].shape == (2,)
+
+
+def test_a_rule_that_a_recording_has_used_is_another_node_elsewhere():
+    rule = autograd.ReLU()
+
+    class Net(module.Module):
+        def forward(self, x):
+            return rule(x)[0]
+
+        def train_one_batch(self, x):
+            return self.forward(x).sum().reshape((1,))
+
+    x = tensor.from_numpy(np.array([[-1.0, 2.0]], np.float32))
+    net = Net()
+    net.compile([x])
+    for _ in range(3):
+        net(x)
+    given = tensor.from_numpy(np.array([[-1.0, 2.0]], np.float32))
+    given.stores_grad = True
+    loss = rule(given)[0].sum()
+    net.plan(x)
+    loss.backward()
+    assert given.grad.numpy().tolist() == [[0.0, 1.0]]

@@ -6,7 +6,7 @@ Wrong shapes and dtypes of every operation are in test_operations.py, from the t
 import numpy as np
 import pytest
 from harness import DEVICE, to_handle
-from singa_rs import _core
+from singa_rs import _core, autograd, layer, tensor
 
 ADD = _core.Op("binary", f="add")
 
@@ -305,3 +305,28 @@ def test_memory_that_was_never_written_reads_as_zero():
     part = _core.Handle((1000,), DEVICE, "float32")
     part.view_slice([(3, 2, 1)]).copy_from_numpy(np.ones(2, np.float32))
     assert part.to_numpy().sum() == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: autograd.reduce_sum(x, 0, "no"),
+        lambda x: autograd.argmax(x, 1, keepdims="no"),
+        lambda x: autograd.gemm(x, x, transB="no"),
+        lambda x: Conv2dOfUser(bias="no"),
+        lambda x: PoolingOfUser(is_max="no"),
+    ],
+)
+def test_text_is_no_flag(call):
+    with pytest.raises(TypeError, match="got 'no', want a bool"):
+        call(tensor.zeros((3, 3)))
+
+
+class Conv2dOfUser(layer.Conv2d):
+    def __init__(self, **options):
+        super().__init__(3, 3, **options)
+
+
+class PoolingOfUser(layer.Pooling2d):
+    def __init__(self, **options):
+        super().__init__(2, **options)

@@ -261,3 +261,24 @@ def test_the_command_tells_of_a_rank_that_fails(tmp_path):
     assert "KeyError: 'x'" in done.stderr
     assert "singa-rs: rank 1 ended with exit code 1" in done.stderr
     assert done.stderr.count("DistError") >= 2
+
+
+def _left():
+    dist.barrier()
+    dist.shutdown()
+    try:
+        dist.init()
+    except dist.DistError as error:
+        return str(error)
+    return "alone"
+
+
+def test_processes_that_share_memory_cannot_join_again():
+    for said in spawn(_left, 2):
+        assert said == "init: this process has left the others by shutdown; start them again"
+
+
+def test_timeouts_are_numbers():
+    for wrong in ("x", None, True):
+        with pytest.raises(TypeError, match="spawn: got timeout .*, want a number of seconds"):
+            dist.spawn(_left, 2, timeout=wrong)

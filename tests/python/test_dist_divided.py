@@ -261,3 +261,19 @@ def _part_of_another():
 
 def test_parameters_need_memory_of_their_own():
     dist.spawn(_part_of_another, 2, timeout=TIMEOUT)
+
+
+def _written_back():
+    model = programs.made("MLP", 3)
+    x, y = next(programs.batches(1))
+    model(x, y)
+    before = programs.values(model)
+    model.set_states(model.get_states())
+    after = programs.values(model)
+    model(x, y)
+    return all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_divided_values_are_written_back_by_all_ranks_together():
+    """Also by ranks whose shares have no element of a tensor."""
+    assert all(dist.spawn(_written_back, 2, timeout=TIMEOUT))

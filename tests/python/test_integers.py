@@ -1,5 +1,7 @@
 """Integers and bools: sums and products as wide as NumPy's, and undefined results."""
 
+import operator
+
 import numpy as np
 import pytest
 from singa_rs import autograd, tensor
@@ -177,3 +179,36 @@ def test_compared_with_numbers_beyond_int64(dtype, number):
     for compare in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"):
         want = [getattr(int(v), compare)(number) for v in array]
         assert getattr(t, compare)(number).tolist() == want
+
+
+BOOLS = np.array([[True, False], [True, True]])
+
+
+@pytest.mark.parametrize("sign", [operator.and_, operator.or_, operator.xor])
+def test_bools_of_arrays_and_views_stay_masks(sign):
+    t, other = from_numpy(BOOLS), BOOLS[::-1]
+    for made in (sign(t, other), sign(other, t), sign(t, other.tolist())):
+        assert made.dtype == tensor.bool_
+        assert made.numpy().tolist() == sign(BOOLS, other).tolist()
+    turned = sign(t, t.T)
+    assert turned.dtype == tensor.bool_ and np.array_equal(turned.numpy(), sign(BOOLS, BOOLS.T))
+
+
+def test_bools_are_not_counted_where_they_are_only_moved():
+    t = from_numpy(BOOLS)
+    for made in (
+        autograd.cat([BOOLS, BOOLS]), autograd.cat([t, BOOLS]), autograd.maximum(t, BOOLS),
+        autograd.max(t, t), autograd.block_diag(t, t), autograd.append(t, BOOLS),
+    ):  # fmt: skip
+        assert made.dtype == tensor.bool_
+    assert autograd.sum(t, t).dtype == tensor.int32
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_fmod_of_the_least_integer(dtype):
+    least = np.iinfo(dtype).min
+    a = np.array([-7, 5, least, least], dtype)
+    b = np.array([least, least, 7, 100], dtype)
+    assert from_numpy(a, dtype=dtype).fmod(from_numpy(b, dtype=dtype)).numpy().tolist() == [
+        -7, 5, *np.fmod(a[2:], b[2:]).tolist()
+    ]  # fmt: skip

@@ -105,3 +105,13 @@ def test_states_of_schedules_and_groups_continue_a_run():
     with pytest.raises(ValueError, match="schedules"):
         second.optimizer.set_states({"schedules": {"lr": np.zeros(3)}, "step_counter": 1})
     assert second.optimizer.get_states()["step_counter"] == 8
+
+
+def test_plateau_of_negative_metrics():
+    """A metric is better if it is below `best * (1 - threshold)`, as in PyTorch."""
+    optimizer = opt.SGD(opt.OnPlateau(0.5, 0.1, patience=0))
+    rates = []
+    for metric in (-1.0, -1.0, -0.99995, -0.9):
+        optimizer.observe(metric)
+        rates.append(round(optimizer.lr_value.item(), 6))
+    assert rates == [0.5, 0.5, 0.5, 0.05]

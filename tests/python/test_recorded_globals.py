@@ -4,9 +4,11 @@ import functools
 import sys
 import types
 
+import numpy as np
 import pytest
 from scenarios import Step, hold, x
-from singa_rs import autograd
+from singa_rs import autograd, module
+from singa_rs.tensor import from_numpy
 
 SCALE = 1.0
 
@@ -314,3 +316,32 @@ def test_imports_within_a_package(name):
     finally:
         for known in ("outer", "outer.config", "outer.inner"):
             del sys.modules[known]
+
+
+CACHE = types.SimpleNamespace(last=None)
+
+
+def test_a_tensor_that_a_step_sets_outside_is_that_of_the_latest_call():
+    """Also where two shapes have graphs of their own."""
+
+    class Caching(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = 0
+
+        def forward(self, x):
+            return x
+
+        def train_one_batch(self, x):
+            CACHE.last = (x * 2).detach()
+            return x + 1
+
+    found = {}
+    for use_graph in (False, True):
+        CACHE.last, model = None, Caching()
+        model.compile([from_numpy(np.zeros((4, 2), np.float32))], use_graph=use_graph)
+        found[use_graph] = []
+        for i in range(12):
+            model(from_numpy(np.full(((4, 2)[i % 2], 2), i, np.float32)))
+            found[use_graph].append(CACHE.last.numpy().tolist())
+    assert found[True] == found[False]

@@ -2,7 +2,9 @@
 
 import warnings
 
+import numpy as np
 from recorded import Net, batch, pair, replays, same, step
+from singa_rs import module
 from singa_rs.tensor import Tensor, from_numpy
 
 
@@ -77,3 +79,27 @@ def test_argument_kept_as_an_attribute():
         for _ in range(3):
             step(recorded, eager, x, y)
             assert recorded.seen is x
+
+
+def test_an_argument_that_an_attribute_shows_stays_what_it_was():
+    class Doubling(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.h = from_numpy(np.ones(2, np.float32))
+
+        def forward(self, x):
+            return x
+
+        def train_one_batch(self, h):
+            self.h = h * 2
+            return {"before": h, "after": self.h}
+
+    found = {}
+    for use_graph in (False, True):
+        model = Doubling()
+        model.compile([from_numpy(np.ones(2, np.float32))], use_graph=use_graph)
+        found[use_graph] = []
+        for _ in range(6):
+            made = model(model.h)
+            found[use_graph].append([made[name].numpy().tolist() for name in ("before", "after")])
+    assert found[True] == found[False]

@@ -1,6 +1,7 @@
 """Undoing a recording restores everything: after plans, after errors, in steps that turn eager."""
 
 import signal
+import types
 import warnings
 
 import numpy as np
@@ -355,3 +356,45 @@ def test_programs_continue_after_undone_recordings():
                 recorded(Placeholder((4, 6), device=CPU), from_numpy(B[1]))
         step(recorded, eager, *batch(4 if i % 5 else 3))
     assert inputs() and tensor(1) is not None
+
+
+STARTED = None
+SEEN = types.SimpleNamespace(value=False)
+
+
+class Starting(module.Module):
+    """Counts, and sets what lies outside of it from the counter."""
+
+    def __init__(self):
+        super().__init__()
+        self.n, self.old = 0, None
+
+    def forward(self, x):
+        return x
+
+    def train_one_batch(self, x):
+        global STARTED
+        if self.n == 5 and STARTED is None:
+            STARTED = self.n
+            x = x * 100
+        SEEN.value, self.old = self.n, SEEN.value
+        self.n += 1
+        return x + 0
+
+
+def test_what_a_step_that_runs_again_finds_outside():
+    """The step is recorded with symbols, and again without, if it keeps one of them."""
+    global STARTED
+    found = {}
+    for use_graph in (False, True):
+        STARTED, SEEN.value = None, False
+        model = compiled(Starting, use_graph=use_graph)
+        found[use_graph] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i in range(10):
+                if i == 7:
+                    SEEN.value = False
+                y = model(from_numpy(X)).numpy()[0, 0].item()
+                found[use_graph].append((y, STARTED, model.old, type(model.old)))
+    assert found[True] == found[False]

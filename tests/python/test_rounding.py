@@ -243,3 +243,26 @@ def test_what_is_folded_follows_its_parameters(exact):
             np.testing.assert_allclose(
                 got, want, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-4
             )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "compute", "given"),
+    [
+        ("float16", lambda x: x.sinc(), (30000.0,)),
+        ("bfloat16", lambda x: x.sinc(), (23.0,)),
+        ("bfloat16", lambda a, b: a.logaddexp(b), (-0.578125, -0.8203125)),
+        ("bfloat16", autograd.logaddexp2, (-0.55078125, -1.6640625)),
+        ("float16", autograd.addcmul, (-1.0, 1.0009765625, 0.9990234375)),
+        ("bfloat16", autograd.addcdiv, (-0.33398438, 1.0, 3.0)),
+        ("float16", lambda a, b: a.lerp(b, 0.5), (-50000.0, 60000.0)),
+        ("float16", lambda x: x.around(2), (46944.0,)),
+        ("bfloat16", lambda x: x.log1p(), (3.515625,)),
+        ("float16", lambda x: x.rsqrt(), (3e-8,)),
+    ],
+)
+def test_functions_of_several_operations_round_once(dtype, compute, given):
+    short = [tensor.from_numpy(np.array([v], np.float32)).as_type(dtype) for v in given]
+    wide = [x.as_type("float32") for x in short]
+    made = compute(*short)
+    assert made.dtype.name == dtype
+    assert made.as_type("float32").item() == compute(*wide).as_type(dtype).as_type("float32").item()

@@ -289,9 +289,15 @@ def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
     return operand(x, cls.f, (other,))
 
 
+#: Functions that make bools of bools.
+_OF_BOOLS = {"maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"}
+
+
 def _converted(cls: type[Binary], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Both operands in the dtype that they are computed in."""
     have, other = a.dtype, b.dtype
+    if have == other == bool_ and cls.f in _OF_BOOLS:
+        return a, b
     if issubclass(cls, Comparison):
         mixed = have.is_float != other.is_float
         want = have if have == other else float64 if mixed else promote(have, other)

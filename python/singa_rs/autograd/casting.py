@@ -61,8 +61,9 @@ def convert(x: Tensor, to: Any) -> Tensor:
     return x if x.dtype == to else Convert(to)(x)[0]
 
 
-def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:
-    """The tensors (or arrays) in the dtype that arithmetic on all of them computes in."""
+def promoted(xs: Sequence[Any], counts: bool = True) -> tuple[Tensor, ...]:
+    """The tensors (or arrays) in the dtype that arithmetic on all of them computes in; bools stay
+    bools where they are not counted."""
     dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
     to = device_of(xs)
     made = tuple(as_operand(x, dtypes, to) for x in xs)
@@ -70,5 +71,5 @@ def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:
         return made
     want = made[0].dtype
     for x in made[1:]:
-        want = promote(want, x.dtype)
+        want = want if x.dtype == want and not counts else promote(want, x.dtype)
     return tuple(cast(x, want) for x in made)

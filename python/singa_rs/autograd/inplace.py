@@ -92,11 +92,13 @@ def _shape_with(a: Tensor, b: Tensor) -> tuple[int, ...]:
 
 
 def _write(a: Tensor, made: Tensor, op: str) -> None:
-    """Writes a result into `a` if NumPy's in-place operators would."""
+    """Writes a result into `a` if PyTorch's in-place operators would: floats into floats, integers
+    into integers."""
     if made.shape != a.shape:
         raise ShapeError(f"{op}: got a result of shape {made.shape} for a tensor of {a.shape}")
     have, want = made.dtype, a.dtype
-    if have != want and not (have.is_float and want.is_float):
+    is_of_kind = have.is_float == want.is_float and bool_ not in (have, want)
+    if have != want and not is_of_kind:
         raise DTypeError(f"{op}: got a result of dtype {have.name} for a tensor of {want.name}")
     # The cast overflows as all arithmetic does.
     (ops.copy if have == want else ops.op("cast", dtype=want.name)).into([made], [a])

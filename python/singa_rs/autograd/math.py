@@ -147,7 +147,7 @@ def max(
     if dim is not None or keepdim:
         return with_indices("max", _only("max", l), axis, keepdims, dim, keepdim)
     one = _reduced("max", reduce.reduce_max, l, axis, keepdims)
-    return Max()(*promoted(l))[0] if one is None else one
+    return Max()(*promoted(l, counts=False))[0] if one is None else one
 
 
 @public(Min)
@@ -165,7 +165,7 @@ def min(
     if dim is not None or keepdim:
         return with_indices("min", _only("min", l), axis, keepdims, dim, keepdim)
     one = _reduced("min", reduce.reduce_min, l, axis, keepdims)
-    return Min()(*promoted(l))[0] if one is None else one
+    return Min()(*promoted(l, counts=False))[0] if one is None else one
 
 
 @public()

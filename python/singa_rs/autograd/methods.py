@@ -63,12 +63,12 @@ def _forms(sign: str, rule: type[binary.Binary], function: Operation) -> dict[st
         return {binary.COMPARISONS[sign]: _comparison(function)}
     if sign in binary.BITWISE:
         name = binary.BITWISE[sign]
-        return {
-            name: _bitwise(name, function),
-            f"r{name}": _bitwise(name, _reflected(function)),
-        }
-    name, place = binary.ARITHMETIC[sign], inplace.operator(rule)
-    return {name: function, f"r{name}": _reflected(function), f"i{name}": place}
+        return {form: _bitwise(form, one) for form, one in _sides(name, rule, function).items()}
+    return _sides(binary.ARITHMETIC[sign], rule, function)
+
+
+def _sides(name: str, rule: type[binary.Binary], function: Operation) -> dict[str, Any]:
+    return {name: function, f"r{name}": _reflected(function), f"i{name}": inplace.operator(rule)}
 
 
 for (_kind, _name), _row in binary.ROWS.items():
@@ -83,7 +83,7 @@ METHODS["__getitem__"] = getitem
 METHODS["__setitem__"] = named(inplace.setitem, Tensor.__module__, "index")
 
 
-@as_method("softmax")
+@as_method("softmax", precision="wide")
 def _softmax(self: Tensor, axis: int = -1) -> Tensor:
     """Softmax over one axis."""
     return softmax(self, axis)

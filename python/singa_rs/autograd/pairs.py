@@ -17,6 +17,7 @@ from .casting import floating, promoted
 from .finite import isinf, isnan
 from .index import where
 from .powers import signbit
+from .precision import rounded_once
 from .rule import Rule
 from .table import as_method, public
 from .unary import FUNCTIONS as UNARY
@@ -86,6 +87,7 @@ class Hypot(Rule):
 
 
 @public(Hypot, methods="hypot")
+@rounded_once
 def hypot(a: Tensor, b: Any) -> Tensor:
     """`sqrt(a**2 + b**2)` without overflow (NumPy hypot); integers become float32. NaN wins, also
     over infinities. The gradient at 0 is 0."""
@@ -93,6 +95,7 @@ def hypot(a: Tensor, b: Any) -> Tensor:
 
 
 @public(methods="logaddexp")
+@rounded_once
 def logaddexp(a: Tensor, b: Any) -> Tensor:
     """`log(exp(a) + exp(b))` without overflow (NumPy logaddexp); integers become float32."""
     a, b = float_operands("logaddexp", a, b)
@@ -105,6 +108,7 @@ def logaddexp(a: Tensor, b: Any) -> Tensor:
 
 
 @public(methods="logaddexp2")
+@rounded_once
 def logaddexp2(a: Tensor, b: Any) -> Tensor:
     """`log2(2**a + 2**b)` without overflow (NumPy logaddexp2); integers become float32."""
     a, b = float_operands("logaddexp2", a, b)
@@ -116,8 +120,13 @@ def logaddexp2(a: Tensor, b: Any) -> Tensor:
 def fmod(a: Tensor, b: Any) -> Tensor:
     """The rest of dividing, with the sign of `a` (NumPy fmod, ONNX Mod with fmod=1)."""
     a, b = _operands("fmod", a, b)
-    size, rest = abs(b), binary.FUNCTIONS["remainder"]
-    return where(a.detach() < 0, -rest(-a, size), rest(a, size))
+    rest, known = binary.FUNCTIONS["remainder"], a.detach()
+    if a.dtype.is_float:
+        size = abs(b)
+        made = where(known < 0, -rest(-a, size), rest(a, size))
+        return where((known == 0) & (made.detach() == 0), a, made)  # -0.0 stays
+    made = rest(a, b)  # with the sign of `b`
+    return where((made != 0) & ((made < 0) != (known < 0)), made - b, made)
 
 
 @public(methods="copysign")
@@ -159,6 +168,7 @@ def fmin(a: Tensor, b: Any) -> Tensor:
 
 
 @public(methods="xlogy")
+@rounded_once
 def xlogy(a: Tensor, b: Any) -> Tensor:
     """`a * log(b)`, 0 where `a` is 0, unless `b` is NaN (PyTorch xlogy); integers become
     float32."""
@@ -169,6 +179,7 @@ def xlogy(a: Tensor, b: Any) -> Tensor:
 
 
 @public(methods="lerp")
+@rounded_once
 def lerp(a: Tensor, b: Any, weight: Any) -> Tensor:
     """`a + weight * (b - a)`, between `a` and `b` (PyTorch lerp); integers become float32.
 
@@ -181,6 +192,7 @@ def lerp(a: Tensor, b: Any, weight: Any) -> Tensor:
 
 
 @public(methods="addcmul")
+@rounded_once
 def addcmul(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
     """`x + value * a * b` (PyTorch addcmul)."""
     factor = number(value, "addcmul: value")
@@ -189,6 +201,7 @@ def addcmul(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
 
 
 @public(methods="addcdiv")
+@rounded_once
 def addcdiv(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
     """`x + value * a / b` (PyTorch addcdiv)."""
     factor = number(value, "addcdiv: value")

@@ -194,7 +194,7 @@ def cartesian_prod(*xs: Tensor) -> Tensor:
     Raises:
         ShapeError: no vectors; more than one dimension.
     """
-    given = promoted(xs)
+    given = promoted(xs, counts=False)
     if not given or any(x.rank != 1 for x in given):
         shapes = ", ".join(str(x.shape) for x in given)
         raise ShapeError(f"cartesian_prod: got shapes {shapes}, want vectors")
@@ -231,7 +231,7 @@ def append(x: Tensor, values: Any, axis: int | None = None) -> Tensor:
         ShapeError: shapes that do not fit.
         ValueError: an axis that `x` does not have.
     """
-    both = promoted((x, values))
+    both = promoted((x, values), counts=False)
     if axis is None:
         return cat([plain_reshape(one, (one.numel,)) for one in both], 0)
     (along,) = as_axes(whole(axis, "append: axis"), x.rank, "append")

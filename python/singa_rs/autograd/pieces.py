@@ -16,6 +16,7 @@ from .angles import clamp
 from .casting import convert, promoted
 from .classification import checked
 from .index import as_indices, getitem
+from .precision import rounded_once
 from .reduce import as_axes
 from .scattering import index_copy
 from .shape import back_broadcast, cat, clone, expand
@@ -191,6 +192,7 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 @public(methods="around")
+@rounded_once
 def around(x: Tensor, decimals: int = 0) -> Tensor:
     """Rounded half to even at a number of decimals (NumPy around); the gradient is 0. Integers stay
     for decimals from 0.

@@ -10,6 +10,7 @@ from ..tensor import Tensor
 from . import ops
 from .casting import floating
 from .index import where
+from .precision import rounded_once
 from .rule import Rule, function
 from .table import public
 from .terms import limited
@@ -98,10 +99,10 @@ class Cbrt(Rule):
         return (ops.div(ops.scale(dys[0], 1 / 3), ops.mul(y, y)),)
 
 
-log1p = function(Log1p, "log1p", floating, methods="log1p")
-log2 = function(Log2, "log2", floating, methods="log2")
-log10 = function(Log10, "log10", floating, methods="log10")
-cbrt = function(Cbrt, "cbrt", floating, methods="cbrt")
+log1p = function(Log1p, "log1p", floating, methods="log1p", once=True)
+log2 = function(Log2, "log2", floating, methods="log2", once=True)
+log10 = function(Log10, "log10", floating, methods="log10", once=True)
+cbrt = function(Cbrt, "cbrt", floating, methods="cbrt", once=True)
 
 
 @public(methods="exp2")
@@ -111,12 +112,14 @@ def exp2(x: Tensor) -> Tensor:
 
 
 @public(methods="rsqrt")
+@rounded_once
 def rsqrt(x: Tensor) -> Tensor:
     """`1 / sqrt(x)` (PyTorch rsqrt); integers become float32."""
     return UNARY["reciprocal"](UNARY["sqrt"](floating(x)))
 
 
 @public(methods="sinc")
+@rounded_once
 def sinc(x: Tensor) -> Tensor:
     """`sin(pi x) / (pi x)`, 1 at 0 (NumPy sinc); integers become float32. The gradient at 0 is
     0."""
@@ -162,6 +165,7 @@ def signbit(x: Tensor) -> Tensor:
 
 
 @public(methods="logit")
+@rounded_once
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """`log(x / (1 - x))`, the inverse of sigmoid (PyTorch logit); integers become float32. With
     `eps`, of `x` clipped to [eps, 1 - eps].

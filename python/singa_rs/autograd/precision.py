@@ -73,6 +73,21 @@ def in_precision(function: Function, kind: str) -> Function:
     return call  # type: ignore[return-value]
 
 
+def rounded_once(function: Function) -> Function:
+    """`function`, made of several operations, which computes 16-bit floats in float32 and rounds
+    the result alone."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        floats = {x.dtype for x in _tensors((args, kwargs)) if x.dtype.is_float}
+        if len(floats) != 1 or not floats.issubset(SHORT):
+            return function(*args, **kwargs)
+        args, kwargs = _replaced((args, kwargs), float32)
+        return function(*args, **kwargs).as_type(floats.pop())
+
+    return call  # type: ignore[return-value]
+
+
 def _converted(given: Any, to: DType) -> Any:
     found = list(_tensors(given))
     if any(x.dtype.is_float and x.dtype.itemsize > 4 for x in found):

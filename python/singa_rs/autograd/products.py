@@ -194,7 +194,7 @@ def block_diag(*xs: Tensor) -> Tensor:
     Raises:
         ShapeError: more than two dimensions; no tensors.
     """
-    given = promoted(xs)
+    given = promoted(xs, counts=False)
     if not given or any(x.rank > 2 for x in given):
         shapes = ", ".join(str(x.shape) for x in given)
         raise ShapeError(f"block_diag: got shapes {shapes}, want matrices")

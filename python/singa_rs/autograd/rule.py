@@ -12,6 +12,7 @@ from ..tensor import Tensor
 from ..tensor.arrays import operands
 from .mode import mode
 from .ops import Tensors
+from .precision import rounded_once
 from .table import public
 from .tape import Operator, alive, record, stale
 
@@ -116,10 +117,11 @@ def function(
     convert: Callable[[Tensor], Tensor] | None = None,
     methods: str = "",
     precision: str = "",
+    once: bool = False,
 ) -> Callable[Concatenate[Tensor, _P], Tensor]:
     """The public function `rule(...)(x)[0]` of a tensor, with the rule's parameters and
     documentation, the methods it is, and its precision as in `public`. `convert` is applied to the
-    tensor first."""
+    tensor first. `once`: a rule of several operations, as in `rounded_once`."""
 
     def call(x: Tensor, *args: _P.args, **kwargs: _P.kwargs) -> Tensor:
         return rule(*args, **kwargs)(x if convert is None else convert(x))[0]
@@ -127,6 +129,5 @@ def function(
     x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")
     given = inspect.signature(rule).parameters.values()
     call.__signature__ = inspect.Signature([x, *given], return_annotation="Tensor")
-    return public(rule, methods=methods, precision=precision)(
-        called(call, name, rule.__doc__, __package__)
-    )
+    made = called(rounded_once(call) if once else call, name, rule.__doc__, __package__)
+    return public(rule, methods=methods, precision=precision)(made)

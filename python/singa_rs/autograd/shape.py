@@ -172,7 +172,7 @@ def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors concatenated along an axis (ONNX Concat); dtypes are promoted."""
     xs = tuple(xs)
     if not all(isinstance(x, Tensor) and x.dtype == xs[0].dtype for x in xs):
-        xs = promoted(xs)
+        xs = promoted(xs, counts=False)
     return Concat(axis)(*xs)[0]
 
 

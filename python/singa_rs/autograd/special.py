@@ -11,6 +11,7 @@ from .index import where
 from .pairs import float_operands
 from .parametrised import Polygamma
 from .powers import log1p
+from .precision import rounded_once
 from .table import as_method, public
 
 
@@ -40,6 +41,7 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 
 @public(methods="xlog1py")
+@rounded_once
 def xlog1py(a: Tensor, b: Any) -> Tensor:
     """`a * log(1 + b)`, accurate where `b` is small, and 0 where `a` is 0, unless `b` is NaN
     (PyTorch special.xlog1py); integers become float32.

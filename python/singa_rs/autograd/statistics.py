@@ -167,7 +167,7 @@ def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return LogSumExp(axis, keepdims)(floating(x))[0]
 
 
-@as_method("log_softmax")
+@as_method("log_softmax", precision="wide")
 def _log_softmax(self: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of softmax over one axis, without overflow."""
     return reduce.log_softmax(self, axis)

@@ -50,14 +50,16 @@ def public(
     return enter
 
 
-def as_method(*names: str) -> Callable[[Function], Function]:
-    """A decorator that enters a method that tensors have under these names."""
+def as_method(*names: str, precision: str = "") -> Callable[[Function], Function]:
+    """A decorator that enters a method that tensors have under these names, in a precision as that
+    of `public`."""
 
-    def enter(function: Function) -> Function:
+    def enter(plain: Function) -> Function:
+        function = in_precision(plain, precision) if precision else plain
         for one in names:
             is_special = one.startswith("_") or not callable(function)
             METHODS[one] = function if is_special else _entered(function, Tensor.__module__, one)
-        return function
+        return plain
 
     return enter
 

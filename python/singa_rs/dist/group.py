@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _core, device
+from ..refusals import is_real
 from .faults import DistError
 from .place import Place, place_of
 
@@ -55,6 +56,8 @@ class _State:
     """What `init` has changed in this process."""
 
     group: Group | None = None
+    #: Whether it has left others with whom it shared memory, which is gone.
+    has_left = False
     #: Whether an error ends the process.
     has_failed = False
     hook: Any = None
@@ -81,10 +84,13 @@ def init(timeout: float = 60.0) -> None:
         timeout: how many seconds an exchange waits for the others before it raises.
 
     Raises:
-        DistError: others have not come within the timeout, or the environment contradicts itself.
+        DistError: others have not come within the timeout, the environment contradicts itself, or
+            this process has left others with whom it shared memory.
         ValueError: a timeout that is not above 0.
     """
     if _state.group is None:
+        if _state.has_left:
+            raise DistError("init: this process has left the others by shutdown; start them again")
         join(place_of(os.environ), timeout)
 
 
@@ -94,8 +100,7 @@ def join(place: Place, timeout: float) -> None:
     Raises:
         DistError: as `init`; this process has joined others already.
     """
-    if not timeout > 0:
-        raise ValueError(f"init: got timeout {timeout!r}, want seconds above 0")
+    check_timeout(timeout, "init")
     if _state.group is not None:
         raise DistError(f"init: this process is {_shown(_state.group.place)} already")
     _state.group = Group(place, float(timeout))
@@ -110,13 +115,26 @@ def join(place: Place, timeout: float) -> None:
         logging.disable(_state.logged[1])
 
 
+def check_timeout(timeout: Any, op: str) -> None:
+    """Rejects what is no number of seconds above 0.
+
+    Raises:
+        TypeError, ValueError: naming it.
+    """
+    if not is_real(timeout):
+        raise TypeError(f"{op}: got timeout {timeout!r:.80}, want a number of seconds")
+    if not timeout > 0:
+        raise ValueError(f"{op}: got timeout {timeout!r}, want seconds above 0")
+
+
 def shutdown() -> None:
-    """Leaves the other processes. `init` may be called again afterwards, where those that are left
-    join anew, too."""
+    """Leaves the other processes. Those of MPI may call `init` again afterwards, all of them; those
+    that share memory have to be started again."""
     group, _state.group = _state.group, None
     if group is None:
         return
     group.close()
+    _state.has_left = _state.has_left or group.place.path is not None
     if group.place.size > 1 and sys.excepthook is _tell_others:
         sys.excepthook = _state.hook
     if _state.threads is not None:

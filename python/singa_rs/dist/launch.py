@@ -54,8 +54,7 @@ def spawn(
         raise TypeError(f"spawn: got n {n!r:.80}, want an int")
     if n < 1:
         raise ValueError(f"spawn: got n {n}, want at least 1")
-    if not timeout > 0:
-        raise ValueError(f"spawn: got timeout {timeout!r}, want seconds above 0")
+    group.check_timeout(timeout, "spawn")
     job = _job(fn, args)
     with segment() as path:
         places = [Place(rank, n, rank, n, path if n > 1 else None, "spawn") for rank in range(n)]

@@ -60,10 +60,11 @@ class Unit:
         self._taken.add(index)
 
     def write(self, index: int, value: Tensor) -> None:
-        """Copies this rank's part of a whole value, which is the same on all ranks."""
+        """Copies this rank's part of a whole value, which is the same on all ranks. They gather one
+        that is divided itself together, also those without a part."""
         with autograd.no_grad():
             for piece in self.layout.pieces(self.rank):
-                if piece.index == index and piece.count:
+                if piece.index == index:
                     piece.within(self.share).copy_from(piece.of(value))
 
     def whole(self, index: int) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import DType, float16
 from ..refusals import flag, is_integral
 from ..tensor import Tensor
 
@@ -55,15 +56,21 @@ def comparisons(value: Any) -> tuple[bool, int | None]:
     return True, int(value)
 
 
-def finite_checks(value: Any, use_graph: bool) -> bool:
+def finite_checks(value: Any, use_graph: bool, short: DType | None) -> bool:
     """`check_finite`.
 
     Raises:
         TypeError: not a bool.
-        ValueError: without graphs, which are what is checked.
+        ValueError: without graphs, which are what is checked; in float16, whose loss scale is found
+            by steps that overflow.
     """
     if (checks := flag(value, "compile: check_finite")) and not use_graph:
         raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
+    if checks and short == float16:
+        raise ValueError(
+            'compile: got amp="float16" and check_finite=True, want one of them: the loss scale is '
+            "found by steps that overflow, and skipped"
+        )
     return checks
 
 

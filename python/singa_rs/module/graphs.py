@@ -170,7 +170,7 @@ class Graphed(Layer):
             raise ValueError(f"compile: got {got}, want at most one of them")
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
-        finite = finite_checks(check_finite, use_graph)
+        finite = finite_checks(check_finite, use_graph, short)
         checks = comparisons(verify)
         options = Options(every(check_every), exact, finite, parallel, budget, *checks, short)
         check_inputs(inputs)

@@ -235,7 +235,9 @@ class Optimizer(Hinted, Scheduled):
         """`call`; returns whether the update took place, a bool, None if it always does. What is
         looked at and clipped are the exchanged gradients, which are the same on all ranks."""
         exchange = Exchange() if exchange is None else exchange
-        self._follow(loss)
+        # Limits are read before the first parameter is updated.
+        clips = self._uses("clip_value") or self._uses("clip_norm")
+        (self._fit if clips else self._follow)(loss)
         pairs = self._exchanged(self._owned(backward(loss, scale)), exchange)
         is_finite = None
         if scale is not None:

@@ -34,7 +34,10 @@ def _unscaled(loss: Tensor, factor: Tensor) -> Iterator[Pair]:
     seed = autograd.cast(factor.reshape(loss.shape), loss.dtype)
     for param, grad in autograd.backward(loss, seed):
         with autograd.no_grad():
-            ready = [(param, grad / autograd.cast(factor, grad.dtype))]
+            # The factor may be beyond a 16-bit type.
+            wide = tensor.float32 if grad.dtype.itemsize < 4 else grad.dtype
+            small = autograd.cast(grad, wide) / autograd.cast(factor, wide)
+            ready = [(param, autograd.cast(small, grad.dtype))]
         del param, grad
         yield ready.pop()
 
@@ -43,7 +46,8 @@ def are_finite(pairs: list[Pair], scale: Scale, on_all: Callable[[Tensor], Tenso
     """Whether all gradients are finite, a bool, of which `on_all` makes whether those of all ranks
     are; the scale is adjusted to it."""
     with autograd.no_grad():
-        found = [autograd.all(autograd.isfinite(grad)) for _, grad in pairs]
+        grads = [grad for _, grad in pairs] or [scale.factor]  # which is finite
+        found = [autograd.all(autograd.isfinite(grad)) for grad in grads]
         is_finite = on_all(autograd.all(autograd.stack(found)))
         _adjust(scale, is_finite)
     return is_finite

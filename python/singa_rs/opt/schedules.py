@@ -237,5 +237,6 @@ class OnPlateau(DecayScheduler):
         self.state.copy_from(np.array([value, best, bad, wait]))
 
     def _beats(self, metric: float, best: float) -> bool:
-        margin = abs(best) * self.threshold
-        return metric < best - margin if self.mode == "min" else metric > best + margin
+        if self.mode == "min":
+            return metric < best * (1 - self.threshold)
+        return metric > best * (1 + self.threshold)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -128,6 +128,13 @@ def staged(array: np.ndarray, device: _core.Device) -> Tensor:
     return made
 
 
+def apart(given: Sequence[Tensor], shown: Iterable[Tensor]) -> Sequence[Tensor]:
+    """The arguments, apart from the tensors that are about to show what a run makes: they keep what
+    these show now."""
+    ids = set(map(id, shown))
+    return [x.alias() if id(x) in ids else x for x in given] if ids else given
+
+
 def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
     """Arguments with copies of their NumPy arrays on the model's device."""
     given = (args, kwargs)
@@ -173,6 +180,8 @@ class Attempt:
         self.verified: VerifiedGraph | None = None
         #: For which numbers it holds.
         self.guards = self.symbols.guards
+        #: The arguments, as the result has them.
+        self._given: Sequence[Tensor] = call.tensors
         #: The warning about the graph that was shown before.
         self._known_fault: str | None = None
 
@@ -254,6 +263,9 @@ class Attempt:
 
     def run(self) -> list[Tensor]:
         """Runs the graph once on the call's arguments."""
+        before, after = self.before.tensors, self.after.tensors
+        replaced = [t for path, t in before.items() if after.get(path) is not t]
+        self._given = apart(self.call.tensors, replaced)
         return self.verified.run(self.call.tensors)
 
     def graphs(self) -> list[_core.Graph]:
@@ -265,7 +277,7 @@ class Attempt:
     def build(self, made: Sequence[Tensor]) -> Any:
         """The result of the call, from what a run of its graph made."""
         held = self.before.tensors
-        return self.tapping.deliver(self.traced.results.build(self.call.tensors, made, held))
+        return self.tapping.deliver(self.traced.results.build(self._given, made, held))
 
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if the recordings are the same; else the first

@@ -52,7 +52,7 @@ class Attempts:
             if attempt is not None and not attempt.symbols.are_kept:
                 return attempt, undo
             if attempt is not None:
-                undo()
+                undo(runs_again=True)
         made = _recorded(call, before, previous, ())
         self._takes_symbols = self._takes_symbols and not self._moving
         return made
@@ -85,6 +85,6 @@ def _recorded(
     undo = Undo(call, before)
     try:
         return Attempt(call, before, undo, previous, symbolic), undo
-    except BaseException:
-        undo()
+    except BaseException as error:
+        undo(runs_again=bool(symbolic) and isinstance(error, TypeError))
         raise

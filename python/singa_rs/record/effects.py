@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from contextlib import ExitStack
 from operator import add
@@ -27,16 +28,17 @@ Change = tuple[Item | None, Item | None]
 
 
 def changes(before: Snapshot, after: Snapshot) -> dict[str, Change]:
-    """The attributes whose values differ, with their items before and after, except those
-    outside."""
-    old, new, outside = before.items, after.items, before.outside | after.outside
+    """The attributes whose values differ, with their items before and after; of those outside, the
+    ones that are set to tensors which the step makes."""
+    old, new = before.items, after.items
+    left_out = {path for path in before.outside | after.outside if not _is_made(new.get(path))}
     found: dict[str, Change] = {}
     for path, item in old.items():
         now = new.get(path)
-        if (now is None or now.value != item.value) and path not in outside:
+        if (now is None or now.value != item.value) and path not in left_out:
             found[path] = (item, now)
     made = ((path, item) for path, item in new.items() if path not in old)
-    found.update((path, (None, item)) for path, item in made if path not in outside)
+    found.update((path, (None, item)) for path, item in made if path not in left_out)
     return found
 
 
@@ -150,8 +152,14 @@ def _put_back(array: np.ndarray, elements: bytes) -> None:
         array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
 
 
+def _of_item(item: Item) -> tuple[Any, Any, Any]:
+    return item.owner, item.key, places.read(item.owner, item.key)
+
+
 def _write_back(owner: Any, key: Any, value: Any) -> None:
-    if places.read(owner, key) is not value:
+    now = places.read(owner, key)
+    is_shorter = now is places.NOTHING and isinstance(owner, (list, deque))
+    if now is not value and not is_shorter:
         places.write(owner, key, value)
 
 
@@ -167,17 +175,19 @@ class Undo:
         objects = [call.root, *(one for _, one in before.objects)]
         self._restore = [one._remember() for one in objects]
         self._contents = before.contents
-        outside = (before.items[path] for path in before.outside)
-        numbers = [(one.owner, one.key) for one in outside if is_number(one)]
-        self._places = before.places + [(*place, places.read(*place)) for place in numbers]
+        items = [before.items[path] for path in before.outside]
+        numbers = [_of_item(one) for one in items if is_number(one)]
+        self._places = before.places + numbers
+        self._outside = [_of_item(one) for one in items if one.key is not None]
         self._arrays = before.elements
         self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]
         self._generator = _core.random_state(call.device, "init")
         self._drawn = self._generator.to_numpy()
 
-    def __call__(self, keep_state: bool = False) -> None:
+    def __call__(self, keep_state: bool = False, runs_again: bool = False) -> None:
         """Undoes everything; with `keep_state`, all but the creation of parameters and moments.
-        Where something cannot be undone, all else is."""
+        What a step has replaced outside of the model by other than numbers is put back only if it
+        `runs_again`. Where something cannot be undone, all else is."""
         with ExitStack() as later:  # calls in reverse order, whatever errors there are
             later.callback(self._restore_arrays)
             if not keep_state:
@@ -187,7 +197,7 @@ class Undo:
             later.callback(self.tapping.restore)
             for x, attributes in self._arguments:
                 later.callback(places.refill, x.__dict__, attributes)
-            for place in reversed(self._places):
+            for place in reversed(self._places + (self._outside if runs_again else [])):
                 later.callback(_write_back, *place)
             for container, copy in reversed(self._contents):
                 later.callback(places.refill, container, copy)

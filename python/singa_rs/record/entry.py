@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core, viz
 from .._core import signature
 from ..tensor import Tensor
-from .attempt import Attempt, staged
+from .attempt import Attempt, apart, staged
 from .effects import Effects
 from .memory import matches, pattern, text
 from .snapshot import Snapshot, is_container
@@ -199,13 +199,14 @@ class Entry:
     ) -> Any:
         """Runs the graph once, then sets numbers; returns what the function would."""
         self.tapping.let_go()
+        given = apart(tensors, (kept.tensor for kept in self.effects.kept.values()))
         made = profile.run(self.verified.run, tensors)
         if self._has_effects:
             self.take_effect(root, snapshot, changes)
         for number, marks in self.marks:
             for name, value in marks.items():
                 setattr(tensors[number], name, value)
-        return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
+        return self.tapping.deliver(self.results.build(given, made, snapshot.tensors))
 
     def take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
         """Sets the attributes that the step sets; `snapshot` gets to know."""

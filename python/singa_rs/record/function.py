@@ -274,7 +274,7 @@ class GraphFunction:
                 self._warn_of("late", _late(due, verdict))
             if obstacle is not None:
                 self.history.note(call, reason, f"discarded: {obstacle}")
-                undo()
+                undo(runs_again=True)
                 return None
             made = attempt.run()
         except BaseException as error:

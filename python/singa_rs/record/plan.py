@@ -183,7 +183,7 @@ def dry_run(
     except BaseException:
         undo()
         raise
-    undo(keep_state=True)
+    undo(keep_state=True, runs_again=True)
     return made
 
 

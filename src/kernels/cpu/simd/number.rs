@@ -129,8 +129,10 @@ macro_rules! floats {
             fn floor_over(self, b: Self) -> Self {
                 let rest = self % b;
                 let turned = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
-                // The dividend is a multiple of b, so the quotient only needs rounding.
-                let whole = ((self - rest) / b).round_ties_even() - if turned { 1.0 } else { 0.0 };
+                // The dividend is a multiple of b, so the quotient only needs rounding, as in NumPy.
+                let near = (self - rest) / b - if turned { 1.0 } else { 0.0 };
+                let below = near.floor();
+                let whole = if near - below > 0.5 { below + 1.0 } else { below };
                 let quotient = self / b;
                 let signed = if whole == 0.0 { whole.copysign(quotient) } else { whole };
                 if b == 0.0 { quotient } else { signed }

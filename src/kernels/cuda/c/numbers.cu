@@ -88,8 +88,9 @@ template <class T> T floor_over(T a, T b) {
     if constexpr (is_float<T>) {
         T rest = fmod(a, b), quotient = a / b;
         bool turned = rest != 0 && (rest < 0) != (b < 0);
-        // The dividend is a multiple of b, so the quotient only needs rounding.
-        T whole = rint((a - rest) / b) - (turned ? T(1) : T(0));
+        // The dividend is a multiple of b, so the quotient only needs rounding, as in NumPy.
+        T near = (a - rest) / b - (turned ? T(1) : T(0)), below = floor(near);
+        T whole = near - below > T(0.5) ? below + T(1) : below;
         return b == 0 ? quotient : whole == 0 ? copysign(whole, quotient) : whole;
     } else {
         if (b == 0) return 0;

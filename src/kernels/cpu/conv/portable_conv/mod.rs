@@ -13,10 +13,12 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::copy;
 use crate::kernels::cpu::volume::{self, volume};
 use crate::kernels::{Kernel, Width, kernel};
-use crate::ops::Meta;
+use crate::ops::copy::Fill;
 use crate::ops::geometry::Geometry;
+use crate::ops::{Meta, Scalar};
 use apply::{Apply, Weight};
 use images::Images;
 use sweep::{Extents, Slide, Sweep};
@@ -96,10 +98,13 @@ pub fn grad_input(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc
     }
     let groups = geometry.groups;
     let source = Images::new(dy, groups);
+    let extents = extents(dx, w, dy);
+    let sweeps = Sweep::of_image(&slide(geometry), extents);
+    let is_all = Sweep::are_all(&sweeps, extents);
     let apply = Apply {
         images: dx.shape[0],
         groups,
-        sweeps: Sweep::of_image(&slide(geometry), extents(dx, w, dy)),
+        sweeps,
         source,
         result: Images::new(dx, groups),
         weight: Weight {
@@ -110,8 +115,17 @@ pub fn grad_input(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc
         },
         bias: None,
     };
-    crate::dispatch!(float dy.dtype, T => Ok(apply::prepare::<T>(apply, width)),
-        else => not_float(dy.dtype))
+    let apply = crate::dispatch!(float dy.dtype, T => apply::prepare::<T>(apply, width),
+        else => return not_float(dy.dtype));
+    if is_all {
+        return Ok(apply);
+    }
+    let fill = Fill { value: Scalar::Int(0), shape: dx.shape.clone(), dtype: dx.dtype };
+    let fill = copy::fill(&fill, dx, width)?;
+    Ok(kernel(apply.scratch(), move |io| {
+        fill.run(io)?;
+        apply.run(io)
+    }))
 }
 
 /// The kernel of a convolution's gradient with respect to its weight: `io` = dy, x, dw.

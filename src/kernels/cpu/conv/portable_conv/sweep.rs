@@ -1,5 +1,6 @@
 //! Which positions of the source each position of a result is computed from.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What a position sees of the source through one entry of the window.
@@ -74,12 +75,19 @@ impl Sweep {
     }
 
     /// The image that a convolution read, seen from its output. Positions a stride apart see it
-    /// through the same taps, so each such class is a sweep; each tap belongs to one of them.
+    /// through the same taps, so each such class is a sweep; each tap belongs to one of them. Those
+    /// of no tap, of which a large stride makes many, are left out.
     pub fn of_image(g: &Slide, extents: Extents) -> Vec<Sweep> {
-        let starts = |d: usize| 0..g.stride[d].min(extents.image[d]);
-        let class = |start| Sweep::of_class(g, extents, start);
-        let planes = starts(0).flat_map(|z| starts(1).map(move |y| [z, y]));
-        planes.flat_map(|[z, y]| starts(2).map(move |x| [z, y, x])).map(class).collect()
+        let starts = [0, 1, 2].map(|d| starts(g, extents, d));
+        let [inward, down, right] = &starts;
+        let planes = inward.iter().flat_map(|&z| down.iter().map(move |&y| [z, y]));
+        let all = planes.flat_map(|[z, y]| right.iter().map(move |&x| [z, y, x]));
+        all.map(|start| Sweep::of_class(g, extents, start)).collect()
+    }
+
+    /// Whether each position of the image is in one of these sweeps.
+    pub fn are_all(sweeps: &[Sweep], extents: Extents) -> bool {
+        sweeps.iter().map(Sweep::places).sum::<usize>() == extents.image.iter().product::<usize>()
     }
 
     fn of_class(g: &Slide, extents: Extents, start: [usize; 3]) -> Sweep {
@@ -130,6 +138,14 @@ impl Sweep {
         let [depth, height, width] = self.source;
         (z < depth && y < height && x < width).then_some([row.image, z, y, x])
     }
+}
+
+/// The first positions along an axis of the image that see the output through a tap, in order.
+fn starts(g: &Slide, extents: Extents, d: usize) -> BTreeSet<usize> {
+    let first = |k: usize| (k * g.dilation[d]) as isize - g.before[d] as isize;
+    let classes =
+        (0..extents.window[d]).map(|k| first(k).rem_euclid(g.stride[d] as isize) as usize);
+    classes.filter(|&start| start < extents.image[d]).collect()
 }
 
 /// The taps of a window, from the entries and offsets along each axis.
