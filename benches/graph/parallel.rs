@@ -42,7 +42,7 @@ impl Subject {
         let given = (queue(), roles());
         let mut graph = None;
         let analysis =
-            timed(|| graph = Graph::parallel(given.0, given.1, &tasks.kernels, always).ok());
+            timed(|| graph = Graph::planned(given.0, given.1, &tasks.kernels, Some(always)).ok());
         let graph = graph.expect("a graph");
         let nodes = graph.ops().len();
         let shared: usize = graph.schedule().expect("one").segments.iter().map(|s| s.len()).sum();

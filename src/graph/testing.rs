@@ -156,6 +156,6 @@ impl Recorder {
     /// A graph in which `workers` threads share every segment.
     pub fn parallel(self, workers: usize) -> Result<Graph> {
         let always = Parallel { least_gain: 0, ..Parallel::new(workers) };
-        Graph::parallel(self.queue, self.roles, &self.kernels, always)
+        Graph::planned(self.queue, self.roles, &self.kernels, Some(always))
     }
 }

@@ -32,13 +32,17 @@ use crate::ops::copy::{Cast, Copy};
 use crate::shape::Shape;
 use crate::view::{Meta, View};
 
+/// The address of an array's first element.
+fn first(array: &Bound<'_, PyUntypedArray>) -> NonNull<u8> {
+    // SAFETY: the array object is alive.
+    let data = unsafe { (*array.as_array_ptr()).fields.data.cast() };
+    NonNull::new(data).unwrap_or(NonNull::dangling())
+}
+
 /// A row-major tensor on an array's memory; it must not outlive the array.
 fn lent(array: &Bound<'_, PyUntypedArray>, dtype: DType, shape: Shape) -> View {
-    // SAFETY: the array object is alive.
-    let data: *mut u8 = unsafe { (*array.as_array_ptr()).fields.data.cast() };
-    let (first, meta) =
-        (NonNull::new(data).unwrap_or(NonNull::dangling()), Meta::new(dtype, shape));
-    let block = Block::foreign(kernels::host(), meta.bytes(), first, Box::new(()));
+    let meta = Meta::new(dtype, shape);
+    let block = Block::foreign(kernels::host(), meta.bytes(), first(array), Box::new(()));
     View { block, meta: Arc::new(meta), offset: 0 }
 }
 
@@ -62,11 +66,7 @@ fn empty<'py>(
 pub(super) fn bytes<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> &'a mut [u8] {
     let bytes = array.len() * array.dtype().itemsize();
     // SAFETY: the array object lives as long as the borrow, and has this many bytes.
-    unsafe {
-        let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
-        let data = NonNull::new(data).unwrap_or(NonNull::dangling());
-        std::slice::from_raw_parts_mut(data.as_ptr(), bytes)
-    }
+    unsafe { std::slice::from_raw_parts_mut(first(array).as_ptr(), bytes) }
 }
 
 #[pymethods]
@@ -185,13 +185,7 @@ fn baked(array: &Bound<'_, PyUntypedArray>, from: View, device: &Device) -> PyRe
         return Ok(from);
     }
     // SAFETY: the array is row-major, and alive.
-    let bytes = unsafe {
-        let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
-        std::slice::from_raw_parts(
-            NonNull::new(data).unwrap_or(NonNull::dangling()).as_ptr(),
-            from.meta.bytes(),
-        )
-    };
+    let bytes = unsafe { std::slice::from_raw_parts(first(array).as_ptr(), from.meta.bytes()) };
     let engine = engine::of(device)?;
     Ok(exit::detach(array.py(), || engine.bake(&engine.turn(), from, bytes))?)
 }

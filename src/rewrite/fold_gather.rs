@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::hoist::{self, Limits};
-use super::matching::{At, along};
+use super::matching::{At, along, wherever};
 use crate::error::Result;
 use crate::graph::cost::work;
 use crate::graph::draft::Draft;
@@ -33,20 +33,18 @@ struct Found {
 /// # Errors
 /// Any error of inferring an operation.
 pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
-    let mut constant = hoist::blocks(draft);
+    let constant = hoist::blocks(draft);
+    // What folding makes is constant, too.
+    let is_constant = |place: &Place| constant.get(place.block as usize).copied().unwrap_or(true);
     let all: f64 = draft.steps().map(|(_, step)| work(&step.call)).sum();
-    for n in draft.numbers() {
-        let found = At::new(draft, n).and_then(|step| found(step, &constant));
-        if let Some(found) = found.filter(|found| is_worthwhile(draft, found, limits, all)) {
-            fold(draft, found)?;
-            constant.resize(draft.blocks(), true);
-        }
-    }
-    Ok(())
+    let worthwhile = |step: At| {
+        found(step, is_constant).filter(|found| is_worthwhile(step.draft, found, limits, all))
+    };
+    wherever(draft, worthwhile, fold)
 }
 
 /// A product, or an operation element by element, of gathered rows and something constant.
-fn found(step: At, constant: &[bool]) -> Option<Found> {
+fn found(step: At, is_constant: impl Fn(&Place) -> bool) -> Option<Found> {
     let sides = match step.kind() {
         Kind::Matmul(_) => 1,
         Kind::Binary(_) => 2,
@@ -58,7 +56,7 @@ fn found(step: At, constant: &[bool]) -> Option<Found> {
         let mut inputs: SmallVec<[Place; 4]> = step.inputs.clone();
         inputs[1 - side] = operand(step, side, table.meta.shape[1])?;
         inputs[side] = table.clone();
-        let fits = inputs.iter().all(|input| constant[input.block as usize])
+        let fits = inputs.iter().all(&is_constant)
             && step.outputs[0].meta.is_contiguous()
             && step.makes(&step.outputs[0])
             && may_gather_at(gather, step);

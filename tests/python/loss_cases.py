@@ -123,6 +123,8 @@ CASES = {
         options(autograd.kl_div, log_target=True), PAIR, 2, lambda x, t: np.exp(t) * (t - x)
     ),
     "mse": (options(autograd.mse_loss, SHARES), ROWS, 3, lambda x: (x - SHARES) ** 2),
+    "mse of two": (autograd.mse_loss, PAIR, 2, lambda x, t: (x - t) ** 2),
+    "shares of two": (CROSS, PAIR, (0.1, 1), spread),
     "l1": (autograd.l1_loss, PAIR, 2, lambda x, t: np.abs(x - t)),
     "huber": (
         options(autograd.huber_loss, delta=0.7), PAIR, 2, lambda x, t: huber(np.abs(x - t), 0.7)

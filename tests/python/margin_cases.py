@@ -77,6 +77,16 @@ CASES = {
         lambda a, b, reduction="mean": autograd.margin_ranking_loss(a, b, SIGNS, 0.3, reduction),
         PAIR, 2, lambda a, b: hinge(0.3 - SIGNS * (a - b)),
     ),
+    "ranking margin of three": (
+        options(autograd.margin_ranking_loss, margin=0.3), [(N, C)] * 3, 2,
+        lambda a, b, t: hinge(0.3 - t * (a - b)),
+    ),
+    "soft margin of two": (
+        autograd.soft_margin_loss, PAIR, 3, lambda x, t: np.logaddexp(0, -t * x)
+    ),
+    "multilabel soft margin of two": (
+        autograd.multilabel_soft_margin_loss, PAIR, (0, 1), lambda x, t: entropy(x, t).mean(1)
+    ),
     "hinge": (
         options(autograd.hinge_embedding_loss, SIGNS, 0.8), ROWS, 2,
         lambda x: np.where(SIGNS > 0, x, hinge(0.8 - x)),

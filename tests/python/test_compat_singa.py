@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -265,6 +267,21 @@ def test_progress_that_is_none():
         singa.utils.update_progress(float("nan"), "")
 
 
+SIDES = (1, 0, 2, 1)
+
+
+@pytest.mark.parametrize("name, sizes", [
+    ("Conv2d", (3, 3, 3, 1)), ("SeparableConv2d", (3, 3, 3, 1)), ("Pooling2d", (3, 1)),
+    ("MaxPool2d", (3, 1)), ("AvgPool2d", (3, 1)),
+])  # fmt: skip
+def test_four_paddings_are_top_bottom_left_right(name, sizes):
+    x, cls = from_numpy(images((1, 3, 5, 5))), getattr(singa.layer, name)
+    assert isinstance(cls(*sizes), getattr(layer, name))
+    for made in (cls(*sizes, SIDES), cls(*sizes, padding=list(SIDES))):
+        assert made(x).shape == (1, 3, 4, 6)
+    assert getattr(layer, name)(*sizes, padding=SIDES)(x).shape == (1, 3, 6, 4)
+
+
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize(
     ("kernel", "stride"), [((4, 3), (1, 2)), ((2, 5), (3, 1)), ((1, 1), (2, 4))]
@@ -331,6 +348,35 @@ def test_the_frontend_writes_what_the_tape_has():
     np.testing.assert_array_equal(got, np.maximum(2 * given, 0))
     graph = singa.sonnx.SingaFrontend.singa_to_onnx_graph([x], [y])
     assert [node.op_type for node in graph.node] == [node.op_type for node in model.graph.node]
+
+
+def test_axes_of_a_method_are_named():
+    x = singa.tensor.from_numpy(images())
+    want = singa.tensor.transpose(x, axes=(2, 0, 1))
+    assert x.transpose(axes=(2, 0, 1)).tolist() == want.tolist()
+    assert singa.tensor.ones((2, 3)).transpose(axes=(0, 1)).shape == (2, 3)
+    for wrong in ({"axes": (1, 0), "dim0": 0, "dim1": 1}, {"axes": (1, 0, 2), "dim0": 0}):
+        with pytest.raises(TypeError, match="transpose: got 0 axes, dim0 0"):
+            x.transpose(**wrong)
+    with pytest.raises(TypeError, match=r"transpose: got \(1,\) and axes \(0, 1, 2\)"):
+        x.transpose(1, axes=(0, 1, 2))
+
+
+ABSENT = [
+    (singa.sonnx, "onnx_type_to_singa_type OnnxNode OnnxAttributes"),
+    (singa.sonnx.SingaFrontend, "singa_op_to_onnx_node handle_special_ops"),
+    (singa.sonnx.SingaRep, "initialize init_tensor_count to_input_tensor to_output_tensor get_s"),
+    (autograd.Operator, "forward backward"),
+    (singa.model.Model, "train_one_batch"),
+]
+
+
+@pytest.mark.parametrize(("owner", "names"), ABSENT)
+def test_names_that_are_not_there_stand_on_the_page(owner, names):
+    page = (Path(__file__).parents[2] / "docs" / "coming-from-singa.md").read_text()
+    for name in names.split():
+        assert not hasattr(owner, name)
+        assert re.search(rf"^\| .*`([\w.]+\.)?{name}`.* \|", page, re.M)
 
 
 def test_variables_of_nets_are_assigned_where_they_are_read():

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import singa_rs
+from singa_rs import autograd, layer
 from singa_rs.module import Checkpoints, Module
 from singa_rs.tensor import from_numpy
 
@@ -177,6 +178,27 @@ def test_theirs_runs(name, tmp_path):
     if name == "pictures":
         draw(tmp_path)
     run(THEIRS[name], tmp_path)
+
+
+# ---- what is different ---------------------------------------------------------------------------
+
+OTHERS = PAGE.partition("Other defaults")[2].partition("## Names\n")[0]
+DEFAULTS = re.findall(r"^\| `((?:autograd|layer)\..*?)` \| .* \| `(.*)` \|$", OTHERS, re.M)
+
+
+@pytest.mark.parametrize(("one", "theirs"), DEFAULTS, ids=[one for one, _ in DEFAULTS])
+def test_defaults_differ_as_the_page_says(one, theirs):
+    image = from_numpy(np.linspace(-1, 2, 16).reshape(1, 1, 4, 4).astype(np.float32))
+    given = {"autograd": autograd, "layer": layer, "i": image, "c": image[0].expand(3, 4, 4)}
+    for name, values in {"v": [-1, 0.5, 2, 3], "p": [0.3, 0.6], "q": [0.6, 0.9]}.items():
+        given[name] = from_numpy(np.float32(values))
+    made, want = (eval(call, given) for call in (one, theirs))  # noqa: S307 - the page's own text
+    pairs = zip(made, want, strict=True) if isinstance(made, tuple) else [(made, want)]
+    assert any(a.tolist() != b.tolist() for a, b in pairs)
+
+
+def test_the_list_of_defaults_is_found():
+    assert len(DEFAULTS) == 10
 
 
 # ---- the table -----------------------------------------------------------------------------------

@@ -86,6 +86,19 @@ def test_dropout_of_whole_channels(function):
     assert (slope[array == low] == 0).all() and np.unique(slope).size == 2
 
 
+@pytest.mark.parametrize("one, low, high", [
+    (layer.Hardtanh(), -1, 1), (layer.Hardtanh(-2, 0.5), -2, 0.5), (layer.ReLU6(), 0, 6),
+])  # fmt: skip
+def test_no_gradient_at_bounds(one, low, high):
+    middle = (low + high) / 2
+    x = Tensor(data=np.array([low - 1, low, middle, high, high + 1], np.float32))
+    x.stores_grad = True
+    with autograd._training_scope(True):
+        y = one(x)
+        (slope,) = autograd.gradients(y.sum(), [x], create_graph=True)
+    assert y.tolist() == [low, low, middle, high, high] and slope.tolist() == [0, 0, 1, 0, 0]
+
+
 class Mixed(module.Module):
     """Parameters in lists and dictionaries."""
 

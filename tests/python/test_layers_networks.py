@@ -210,6 +210,11 @@ def test_resizing():
     close(call(layer.Upsample(2), x[0]), x[0].repeat(2, 2))
     close(call(layer.Upsample(1.5), x), x[:, :, [0, 0, 1, 2]][..., [0, 0, 1, 2, 2, 3]])
     close(call(layer.Upsample(size=(3, 1)), x), x[..., :1])
+    close(call(layer.Upsample(size=(3, 1), mode="nearest-exact"), x), x[..., 2:3])
+    line = np.arange(6, dtype=np.float32)[None, None]
+    for mode, want in {"nearest": [0, 1, 3, 4], "nearest-exact": [0, 2, 3, 5]}.items():
+        assert autograd.interpolate(line, 4, mode=mode).tolist() == [[want]]
+        close(call(layer.Upsample(size=4, mode=mode), line), [[want]])
     ends = np.linspace(0, 3, 7)
     want = np.stack([[np.interp(ends, range(4), row) for row in one] for one in x[0]])
     made = call(layer.Upsample(size=7, mode="linear", coordinates="align_corners"), x[0])

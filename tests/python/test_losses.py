@@ -146,6 +146,18 @@ def test_impossible_classes_that_are_not_the_label_cost_nothing(training):
     assert loss.tolist() == [-1] and autograd.gradients(loss)[x].tolist() == [[0, 0, -1]]
 
 
+def test_targets_without_a_gradient_leave_the_loss_one_operation(training):
+    x, t = taken([SHARES, SHARES[::-1]])
+    t.stores_grad = False
+    for name, loss in ("MeanSquareError", autograd.mse_loss), ("SoftMaxCrossEntropy", CROSS):
+        assert type(loss(x, t).creator).__name__ == name
+        t.stores_grad = True
+        want = loss(x, t * 1)
+        assert autograd.gradients(want)[t].shape == t.shape
+        t.stores_grad = False
+        np.testing.assert_allclose(loss(x, t).tolist(), want.tolist(), rtol=1e-14)
+
+
 def test_zero_probabilities_have_no_divergence(training):
     (x,) = taken([[-np.inf, -1.0]])
     loss = autograd.kl_div(x, [0.0, 1.0], "sum")

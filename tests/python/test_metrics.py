@@ -69,6 +69,8 @@ def test_labels_with_fractions_are_no_classes():
         with pytest.raises(ValueError, match="got labels with fractions, want classes from 0"):
             metric.Accuracy().evaluate(np.eye(2), labels)
     assert metric.Accuracy().evaluate(np.eye(2), np.array([0.0, 0.0])) == 0.5
+    with pytest.raises(ValueError, match="got class 2, want 0 to 1 as scored"):
+        metric.Accuracy(2).update(np.eye(2), np.array([0, 2]))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -200,6 +202,8 @@ REFUSED = {
     "accuracy": [
         ((X, Y.astype(float)), DTypeError, "Accuracy: got targets of float64, want integers"),
         ((X, -Y), ValueError, "class -2"),
+        ((X, Y + 1), ValueError, "Accuracy: got class 3, want 0 to 2 as scored"),
+        ((X[:, 0], Y, 0.5), ValueError, "class 2, want 0 to 1"),
         ((X, Y[:1]), ShapeError, r"outputs \(2, 3\) and targets \(1,\)"),
         ((X[:, 0], Y), ValueError, "want a threshold: 0 for logits"),
         ((X[:, :1], Y), ValueError, "want a threshold: 0 for logits"),

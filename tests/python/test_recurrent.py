@@ -195,6 +195,19 @@ def test_lengths_are_those_of_rows_alone(name):
                 close(got.to_numpy()[:, n], want.to_numpy()[:, 0])
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_no_rows(name):
+    made, cell = getattr(layer, name)(F, H, 2, bidirectional=True), getattr(layer, f"{name}Cell")
+    (x,) = tensors(np.zeros((T, 0, F), np.float32))
+    y, last = made(x)
+    first = last[0] if name == "LSTM" else last
+    assert (y.shape, first.shape) == ((T, 0, 2 * H), (4, 0, H))
+    found = autograd.gradients(y.sum())
+    assert found[x].shape == x.shape and not found[made.W_l0].numpy().any()
+    step = cell(F, H)(x[0])
+    assert (step[0] if name == "LSTM" else step).shape == (0, H)
+
+
 def test_lengths_out_of_range_are_refused():
     x, given = wide(T, N, F), weights("lstm")
     for lengths, error in (([1, 6, 2], "length 6"), ([1, -1, 2], "length -1")):

@@ -6,7 +6,15 @@ import pytest
 from onnx import TensorProto, helper
 from singa_rs import sonnx
 from singa_rs.errors import DTypeError
-from singa_rs.sonnx.arrays import BFLOAT16, CODED, FLOAT4E2M1, FLOAT8E5M2, FLOAT8E8M0, name_of
+from singa_rs.sonnx.arrays import (
+    BFLOAT16,
+    CODED,
+    FLOAT4E2M1,
+    FLOAT8E5M2,
+    FLOAT8E8M0,
+    from_array,
+    name_of,
+)
 from singa_rs.tensor import Tensor
 
 SHORT = {BFLOAT16: np.dtype(ml_dtypes.bfloat16), **CODED}
@@ -119,3 +127,48 @@ def test_nan_has_the_code_of_other_runtimes(element):
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     (y,) = sonnx.prepare(made).run([np.array([np.nan], np.float32)])
     assert y.view(np.uint8)[0] == (0x7F if element in (17, 19) else 0x80)
+
+
+def test_lists_of_numbers_are_arrays():
+    proto = casts(TensorProto.FLOAT)
+    (got,) = sonnx.prepare(proto).run([[[1.0, 2.5]]])
+    np.testing.assert_array_equal(got, np.float32([[1, 2.5]]))
+    (got,) = sonnx.SONNXModel(proto).forward([1, 2])
+    np.testing.assert_array_equal(got.to_numpy(), np.float32([1, 2]))
+
+
+@pytest.mark.parametrize("x", [None, {"x": 1.0}, [[1.0], [2.0, 3.0]], [None], {1.0}])
+def test_what_is_no_tensor_is_refused(x):
+    proto = casts(TensorProto.FLOAT)
+    message = f"^sonnx: input 'x': got {type(x).__name__}, want a tensor, an array or numbers"
+    for call in (sonnx.prepare(proto).run, lambda xs: sonnx.SONNXModel(proto).forward(*xs)):
+        with pytest.raises(TypeError, match=message):
+            call([x])
+
+
+@pytest.mark.parametrize("count", [0, 2, -1, -9])
+def test_numbers_of_nodes_that_there_are_not(count):
+    model = sonnx.SONNXModel(casts(TensorProto.FLOAT))
+    with pytest.raises(ValueError, match=f"^sonnx: last_layers: got {count}, want 1 to 1"):
+        model.forward(Tensor(data=np.ones(2, np.float32)), last_layers=count)
+    with pytest.raises(TypeError, match="last_layers"):
+        model.forward(Tensor(data=np.ones(2, np.float32)), last_layers="all")
+
+
+@pytest.mark.parametrize("ir_version", [3, 10])
+def test_inputs_with_values_in_the_file(ir_version):
+    """They may be given, too, also where the value says what an idiom is."""
+    x, two = np.float32([[1, 2, 3]]), np.float32([2])
+    info = helper.make_tensor_value_info
+    given = [info("x", TensorProto.FLOAT, ["n", 3]), info("w", TensorProto.FLOAT, [1])]
+    graph = helper.make_graph(
+        [helper.make_node("Pow", ["x", "w"], ["z"]), helper.make_node("Mul", ["z", "w"], ["y"])],
+        "g", given, [info("y", TensorProto.FLOAT, ["n", 3])], [from_array(two, "w")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 15)]
+    rep = sonnx.prepare(helper.make_model(graph, opset_imports=opsets, ir_version=ir_version))
+    for _ in range(3):
+        np.testing.assert_allclose(rep.run([x])[0], x**2 * 2)
+        np.testing.assert_allclose(rep.run([x, np.float32([3])])[0], x**3 * 3)
+    with pytest.raises(ValueError, match="got 3 inputs, want 1: x or 2: x, w"):
+        rep.run([x, x, x])

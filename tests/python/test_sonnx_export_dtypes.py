@@ -86,6 +86,29 @@ def test_division_is_exact(function, dtype):
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_infinite_numbers(dtype):
+    inf = np.inf
+    x = np.array([-5, 5, -inf, inf, 0.3, -0.3, inf], dtype)
+    by = np.array([[inf], [-inf], [2], [-3]], dtype)
+    for function, xs in ((autograd.floor_divide, [x, by]), (autograd.silu, [x])):
+        want = to_numpy(function(*tensors(xs)))
+        for (got,) in exported(function, xs):
+            np.testing.assert_allclose(got, want, rtol=1e-4)  # of other runtimes' sigmoids
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rounding_half_away_from_zero(dtype):
+    """Also next to a half, and where floats have no halves."""
+    ends = [0.5, 1.5, 2.5, np.nextafter(np.array(0.5, dtype), 0), 0, np.inf]
+    odd = 2.0 ** np.finfo(dtype).nmant + 1
+    x = np.array([*ends, odd, odd + 2], dtype)
+    x = np.concatenate([x, -x, [np.nan]]).astype(dtype)
+    want = to_numpy(autograd.round(*tensors([x])))
+    for (got,) in exported(autograd.round, [x]):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("function", [autograd.expm1, autograd.log1p])
 @pytest.mark.parametrize(("dtype", "digits"), [("float32", 1e-6), ("float64", 1e-14)])
 def test_numbers_near_0_keep_their_digits(function, dtype, digits):

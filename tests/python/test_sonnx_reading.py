@@ -288,3 +288,13 @@ def test_weights_are_in_memory_once(tmp_path):
         weights <= peak < 1.4 * weights
     )  # a part of 16 MiB is on the file's memory, and being copied
     assert kept < 1.2 * weights
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format")
+@pytest.mark.parametrize("end", ["json", "onnxtxt", "textproto", "pbtxt"])
+def test_files_of_text(tmp_path, end):
+    sonnx.export(lambda x: x * 2, tmp_path / f"net.{end}", [real(2, 3)])
+    np.testing.assert_array_equal(times(tmp_path / f"net.{end}", real(2, 3)), real(2, 3) * 2)
+    (tmp_path / f"bad.{end}").write_text("{ no")
+    with pytest.raises(CheckpointError, match=f"bad.{end}"):
+        sonnx.prepare(tmp_path / f"bad.{end}")

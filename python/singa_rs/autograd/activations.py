@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
+from . import ops
 from .casting import floating
 from .index import where
+from .ops import Tensors
+from .parametrised import Clip
+from .precision import rounded_once
 from .reduce import as_axes, softmax
 from .shape import split
 from .table import public
@@ -17,6 +22,7 @@ from .unary import FUNCTIONS as UNARY
 
 
 @public()
+@rounded_once
 def gelu_tanh(x: Tensor) -> Tensor:
     """`0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`, within 5e-4 of `gelu` (ONNX
     Gelu with approximate="tanh").
@@ -30,6 +36,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 @public()
+@rounded_once
 def mish(x: Tensor) -> Tensor:
     """`x * tanh(softplus(x))` (Misra, 2019; ONNX Mish).
 
@@ -41,6 +48,7 @@ def mish(x: Tensor) -> Tensor:
 
 
 @public()
+@rounded_once
 def hardswish(x: Tensor) -> Tensor:
     """`x * max(0, min(1, x / 6 + 0.5))` (Howard et al., 2019; ONNX HardSwish).
 
@@ -52,6 +60,7 @@ def hardswish(x: Tensor) -> Tensor:
 
 
 @public()
+@rounded_once
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))` (Barron, 2017; ONNX Celu).
 
@@ -115,6 +124,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @public()
+@rounded_once
 def tanhshrink(x: Tensor) -> Tensor:
     """`x - tanh(x)` (PyTorch tanhshrink); integers become float32."""
     x = floating(x)
@@ -127,7 +137,7 @@ def logsigmoid(x: Tensor) -> Tensor:
     return -UNARY["softplus"](-floating(x))
 
 
-@public()
+@public(precision="wide")
 def softmin(x: Tensor, axis: int = -1) -> Tensor:
     """`softmax(-x)` along an axis (PyTorch softmin); integers become float32."""
     return softmax(-floating(x), axis)
@@ -146,9 +156,21 @@ def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     return where(x.detach() <= bound, real(value, "threshold: value"), x)
 
 
+class _Bounded(Clip):
+    """As `Clip`, without a gradient at the bounds, as PyTorch's hardtanh and relu6 have none."""
+
+    def gradients(self, dys: Tensors, wanted: Any) -> Tensors:
+        """`dy` between the bounds, else 0."""
+        x = self.load(0)
+        is_low, is_high = ops.scalar_op("le", self.min)(x), ops.scalar_op("ge", self.max)(x)
+        is_out = ops.op("binary", f="or")(is_low, is_high)
+        return (ops.where(is_out, ops.full((), 0, dys[0]), dys[0]),)
+
+
 @public()
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`x` within [min_val, max_val] (PyTorch hardtanh, ONNX Clip); integers become float32.
+    """`x` within [min_val, max_val] (PyTorch hardtanh, ONNX Clip); integers become float32. The
+    gradient at both bounds is 0, where that of `clip` is 1.
 
     Raises:
         ValueError: bounds in the wrong order.
@@ -156,11 +178,11 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     low, high = real(min_val, "hardtanh: min_val"), real(max_val, "hardtanh: max_val")
     if not low < high:
         raise ValueError(f"hardtanh: got {min_val} to {max_val}, want a range")
-    return floating(x).clip(low, high)
+    return _Bounded(low, high)(floating(x))[0]
 
 
 @public()
 def relu6(x: Tensor) -> Tensor:
     """`min(max(x, 0), 6)` (PyTorch relu6; Krizhevsky, 2010); integers become float32. The gradient
-    at 0 and 6 is 1, as that of `clip`."""
-    return floating(x).clip(0.0, 6.0)
+    at 0 and 6 is 0, as that of `relu` at 0."""
+    return _Bounded(0.0, 6.0)(floating(x))[0]

@@ -9,7 +9,7 @@ from weakref import ref
 from .._core import GraphError
 from ..tensor import Tensor
 from .rule import Rule
-from .tape import Edge, Operator, Port
+from .tape import Edge, Operator, output_of
 
 #: Outputs by the identity of nodes.
 _Made = dict[int, tuple[Tensor, ...]]
@@ -18,12 +18,8 @@ _Made = dict[int, tuple[Tensor, ...]]
 def maker(x: Tensor) -> tuple[Operator, int] | None:
     """The node that has made a tensor, and the index of its output; None if none is known."""
     if x._creator is not None:
-        return _of(x._creator)
+        return output_of(x._creator)
     return None if x._source is None else (x._source.node, x._source.index)
-
-
-def _of(edge: Edge) -> tuple[Operator, int]:
-    return (edge.node, edge.index) if type(edge) is Port else (edge, 0)
 
 
 #: Runs a rule's `forward`.
@@ -74,7 +70,7 @@ def averages(ys: Sequence[Tensor]) -> set[int]:
 def _node(x: Edge, kept: set[int]) -> Iterator[tuple[Operator, list[Edge]]]:
     """What made a value, with its inputs; nothing for a tensor that is taken as it is."""
     if not isinstance(x, Tensor):
-        node = _of(x)[0]
+        node = output_of(x)[0]
         yield node, [*_edges(node), *_attributes(node).values()]
     elif id(x) not in kept and x._creator is not None:
         yield from _node(x._creator, kept)
@@ -125,5 +121,5 @@ def _value(x: Edge, made: _Made, kept: set[int]) -> Tensor:
     if isinstance(x, Tensor):
         found = None if id(x) in kept else maker(x)
         return x if found is None else made[id(found[0])][found[1]]
-    node, index = _of(x)
+    node, index = output_of(x)
     return made[id(node)][index]

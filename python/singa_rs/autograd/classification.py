@@ -11,7 +11,7 @@ from . import ops
 from .along import take_along_axis
 from .casting import floating
 from .index import Where, as_indices, gather
-from .loss import SoftMaxCrossEntropy
+from .loss import SoftMaxCrossEntropy, is_traced
 from .reduce import as_axes, log_softmax, reduce_sum
 from .shape import reshape, transpose
 from .table import public
@@ -207,7 +207,7 @@ def softmax_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """The cross entropy of softmax(x) with `t` (SINGA softmax_cross_entropy, PyTorch
-    cross_entropy, ONNX SoftmaxCrossEntropyLoss). Targets get no gradient.
+    cross_entropy, ONNX SoftmaxCrossEntropyLoss).
 
     The mean, with `ignore_index`, too, is one operation without other options, which keeps two
     numbers a row for its gradient. A perfect prediction has the loss 0, unlike in `cross_entropy`,
@@ -217,7 +217,8 @@ def softmax_cross_entropy(
         x: logits, floats of shape (N, C), (N, C, d1, ...), or with the classes along another axis,
             such as (N, T, C) with axis -1.
         t: of the shape of `x` without the axis, or with extent 1 there: class indices. Else of the
-            shape of `x`: weights of the classes in each row, divided by their sum.
+            shape of `x`: weights of the classes in each row, divided by their sum, which get a
+            gradient where an operation has made them, or where they store their gradient.
         axis: the axis of the classes.
         weight: one weight for each class, (C,). The mean over class indices is divided by the sum
             of the weights of their classes.
@@ -246,7 +247,8 @@ def softmax_cross_entropy(
         raise _unfit(name, x, t, want)
     if not is_labels and options.ignored is not None:
         raise ValueError(f"{name}: got ignore_index {ignore_index} and weights, want class indices")
-    if weight is None and reduction == "mean" and not smoothing:
+    is_fused = weight is None and reduction == "mean" and not smoothing
+    if is_fused and (is_labels or not is_traced(t)):
         try:
             return _fused(given, t, along, is_labels, options.ignored)
         except ValueError:
@@ -287,7 +289,7 @@ def _of_weights(
     name: str, logs: Tensor, t: Any, along: int, options: _Options, smoothing: float
 ) -> Tensor:
     """The terms of log probabilities given a weight for each class and row."""
-    t = like(name, t, logs).detach()
+    t = like(name, t, logs)
     t = t / reduce_sum(t, along, 1)
     if smoothing:
         t = t * (1 - smoothing) + smoothing / logs.shape[along]

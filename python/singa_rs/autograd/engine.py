@@ -24,7 +24,7 @@ from .order import Order, Visit
 from .rule import Rule
 from .slots import Leaf, Part
 from .table import as_method, public
-from .tape import Port, release, watched_leaves
+from .tape import output_of, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -63,7 +63,7 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
 def backward_from(creator: Any, dy: Tensor) -> Pairs:
     """The pairs of `backward` from a tensor's creator alone, whose tensor need not be in memory any
     longer. `dy` has its shape and dtype."""
-    node, index = (creator.node, creator.index) if type(creator) is Port else (creator, 0)
+    node, index = output_of(creator)
     return _Walk(Order(node)).run(index, dy)
 
 

@@ -11,10 +11,10 @@ from .._core import GraphError, Op, begin_gradient, resume
 from ..tensor import Tensor
 from . import binary, ops
 from .differentiable import RECOMPUTES, of_op, of_view, selected
-from .mode import mode, no_grad
+from .mode import handled_by, mode, no_grad
 from .order import check_uncut, postorder
 from .rule import Rule
-from .tape import Edge, Operator, Port, made_by, release
+from .tape import Edge, Operator, Port, made_by, output_of, release
 from .views import Select
 
 #: A tensor as a vertex of the tape: an output of a node, or a leaf.
@@ -24,7 +24,8 @@ Key = tuple[int, int]
 def _key(edge: Edge) -> Key:
     if isinstance(edge, Tensor):
         return id(edge), -1
-    return (id(edge.node), edge.index) if type(edge) is Port else (id(edge), 0)
+    node, index = output_of(edge)
+    return id(node), index
 
 
 def _vertex(x: Tensor) -> Key:
@@ -184,11 +185,8 @@ class _Again:
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: list[bool]) -> Any:
         """As those of the node."""
-        before = _core.set_handler(self._run)
-        try:
+        with handled_by(self._run):
             return self.copy.gradients(dys, wanted)
-        finally:
-            _core.set_handler(before)
 
     def _run(self, what: Any, inputs: tuple[Tensor, ...], outputs: Any = None) -> Any:
         """Runs an operation or a view, if it must by what has a gradient."""

@@ -1,4 +1,4 @@
-"""Losses, each of shape (1,). Targets get no gradient."""
+"""Losses, each of shape (1,). Targets get no gradient but for that of `mse_loss`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ..compat.raw import raw
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real
 from . import ops
-from .casting import floating
+from .casting import convert, floating
+from .ops import Grads
 from .rule import Rule, function
 from .table import public
 from .terms import alike, check_reduction, reduced, result_dtype
@@ -44,15 +45,15 @@ class _WithTarget(Loss):
             ShapeError: a different shape, or no elements.
         """
         t = ops.convert(as_tensor(self.t, x.device), x.dtype)
-        if t.shape != x.shape or x.numel == 0:
-            shapes = f"{x.shape}, {t.shape}"
-            raise ShapeError(f"{type(self).__name__}: got shapes {shapes}, want equal, not empty")
+        _check_shapes(type(self).__name__, x, t)
         self.converted = t
         return t
 
     def forward(self, x: Tensor) -> Tensor:
         """The loss. 16-bit floats are summed in float32: float16 ends at 65504."""
-        t = self.target(x)
+        return self._loss(x, self.target(x))
+
+    def _loss(self, x: Tensor, t: Tensor) -> Tensor:
         wide = x.dtype if x.dtype.itemsize > 2 else float32
         terms, factor = self.terms(ops.cast(x, wide), ops.cast(t, wide))
         whole = ops.op("reduce", f="sum", axes=(), keepdims=False)(terms)
@@ -61,6 +62,11 @@ class _WithTarget(Loss):
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
         """The terms that the loss adds up, and the factor of the sum."""
         raise NotImplementedError
+
+
+def _check_shapes(name: str, x: Tensor, t: Tensor) -> None:
+    if t.shape != x.shape or x.numel == 0:
+        raise ShapeError(f"{name}: got shapes {x.shape}, {t.shape}, want equal, not empty")
 
 
 def _rows(x: Tensor, name: str) -> int:
@@ -90,6 +96,26 @@ class MeanSquareError(_WithTarget):
         x = self.load(0)
         slope = ops.scale(ops.sub(x, self.load(1)), 2 / x.numel)
         return (ops.mul(slope, _spread(dys[0], x)),)
+
+
+class SquaredDifference(MeanSquareError):
+    """The mean of `(x - t) ** 2` over all elements, whose target gets a gradient, too."""
+
+    keeps = ("xs",)
+    constants = ()
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss; the target has the dtype of `x`."""
+        _check_shapes("mse_loss", x, t)
+        return self._loss(x, t)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> Grads:
+        """`2 (x - t) / size`, and the negative of it."""
+        (slope,) = super().gradients(dys, wanted)
+        return slope, ops.neg(slope) if wanted[1] else None
 
 
 class CrossEntropy(_WithTarget):
@@ -201,6 +227,14 @@ binary_cross_entropy = function(
 )
 
 
+def is_traced(t: Any) -> bool:
+    """Whether a target gets a gradient: an operation has made it, or it stores its gradient.
+    Batches do neither, although they require gradients by default, as in SINGA."""
+    if not isinstance(t, Tensor) or not t.requires_grad:
+        return False
+    return t._creator is not None or t.stores_grad
+
+
 @public(MeanSquareError, precision="wide")
 def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss, PyTorch
@@ -208,7 +242,8 @@ def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
 
     Args:
         x: of any shape; integers become float32.
-        t: of the shape of `x`.
+        t: of the shape of `x`; it gets a gradient where an operation has made it, or where it
+            stores its gradient.
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`. 16-bit
             floats are summed in float32.
 
@@ -218,9 +253,12 @@ def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     """
     check_reduction("mse_loss", reduction)
     if reduction == "mean":
-        return MeanSquareError(t)(floating(x))[0]
+        x = floating(x)
+        if is_traced(t):
+            return SquaredDifference()(x, convert(t, x.dtype))[0]
+        return MeanSquareError(t)(x)[0]
     made, target = alike("mse_loss", x, t)
-    apart = made - target.detach()
+    apart = made - target
     return reduced("mse_loss", apart * apart, reduction, result_dtype(x))
 
 

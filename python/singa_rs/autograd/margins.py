@@ -1,4 +1,4 @@
-"""Losses of margins between scores, and of signs. Labels and signs get no gradient."""
+"""Losses of margins between scores, and of signs. Class indices get no gradient."""
 
 from __future__ import annotations
 
@@ -45,13 +45,8 @@ def margin_ranking_loss(
     (a, b), dtype = _together(name, x1, x2)
     if a.shape != b.shape:
         raise ShapeError(f"{name}: got shapes {a.shape}, {b.shape}, want equal")
-    sign = _signs(name, t, a)
+    a, sign = alike(name, a, t)
     return reduced(name, _relu(least - sign * (a - b)), reduction, dtype)
-
-
-def _signs(name: str, t: Any, x: Tensor) -> Tensor:
-    """Labels of the shape of `x`, without a gradient."""
-    return alike(name, x, t)[1].detach()
 
 
 @public(precision="wide")
@@ -85,7 +80,7 @@ def soft_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     """
     check_reduction("soft_margin_loss", reduction)
     made, sign = alike("soft_margin_loss", x, t)
-    terms = _softplus(-(made * sign.detach()))
+    terms = _softplus(-(made * sign))
     return reduced("soft_margin_loss", terms, reduction, result_dtype(x))
 
 
@@ -111,7 +106,6 @@ def multilabel_soft_margin_loss(
     logits, target = alike(name, x, t)
     if not logits.rank or not logits.shape[-1]:
         raise ShapeError(f"{name}: got shape {x.shape}, want classes on the last axis")
-    target = target.detach()
     terms = target * _softplus(-logits) + (1 - target) * _softplus(logits)
     weights = _class_weights(name, weight, logits, logits.rank - 1)
     terms = terms if weights is None else terms * weights

@@ -172,29 +172,34 @@ METHODS["T"], METHODS["mT"] = property(_turned), property(_swapped)
 
 @as_method("transpose")
 def _transpose(
-    self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None
+    self: Tensor, *order: Any, axes: Any = None, dim0: int | None = None, dim1: int | None = None
 ) -> Tensor:
-    """A view with the axes in another order, reversed by default; `dim0` and `dim1` are exchanged,
-    as in PyTorch, and so are two axes of a tensor that has not just these.
+    """A view with the axes in another order, reversed by default; `axes` is that order by name.
+    `dim0` and `dim1` are exchanged, as in PyTorch, and so are two axes of a tensor that has not
+    just these.
 
     Raises:
         TypeError: only one of `dim0` and `dim1`, or axes besides; `(0, 1)` for a matrix, which is
             NumPy's identity and PyTorch's exchange.
     """
     if dim0 is not None or dim1 is not None:
-        if axes or dim0 is None or dim1 is None:
-            got = f"{len(axes)} axes, dim0 {dim0} and dim1 {dim1}"
+        if order or axes is not None or dim0 is None or dim1 is None:
+            got = f"{len(order)} axes, dim0 {dim0} and dim1 {dim1}"
             raise TypeError(f"transpose: got {got}, want axes, or dim0 and dim1")
         return swapaxes(self, dim0, dim1)
-    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-    if len(axes) == 2 and self.rank != 2:
-        return swapaxes(self, *axes)
-    if len(axes) == 2 and axes[0] % 2 == 0 and axes[1] % 2 == 1:
+    if axes is not None:
+        if order:
+            raise TypeError(f"transpose: got {order} and axes {axes}, want one of them")
+        return shape.transpose(self, axes)
+    if len(order) == 2 and self.rank != 2:
+        return swapaxes(self, *order)
+    if len(order) == 2 and order[0] % 2 == 0 and order[1] % 2 == 1:
         raise TypeError(
-            f"transpose: got {axes}, which leaves the axes as they are in NumPy and exchanges them "
-            "in PyTorch, want T, swapaxes(0, 1) or permute(0, 1)"
+            f"transpose: got {order}, which leaves the axes as they are in NumPy and exchanges "
+            "them in PyTorch, want T, swapaxes(0, 1) or permute(0, 1)"
         )
-    return shape.transpose(self, order)
+    single = len(order) == 1 and not isinstance(order[0], int)
+    return shape.transpose(self, order[0] if single else order or None)
 
 
 @as_method("pow")

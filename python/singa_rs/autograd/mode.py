@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -157,3 +158,14 @@ class no_grad:  # noqa: N801 - used like a function
                 return function(*args, **kwargs)
 
         return paused
+
+
+@contextmanager
+def handled_by(handler: Callable[..., Any] | None) -> Iterator[None]:
+    """A context in which a function gets this thread's operations and views instead of the engine,
+    which with None runs them; see `_core.set_handler`."""
+    before = _core.set_handler(handler)
+    try:
+        yield
+    finally:
+        _core.set_handler(before)

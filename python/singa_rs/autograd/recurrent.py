@@ -11,7 +11,7 @@ from . import ops
 from .index import as_indices, embedding, getitem
 from .matmul import matmul
 from .recurrence import Form, Recurrence
-from .shape import cat, reshape
+from .shape import cat, plain_reshape
 from .table import public
 
 #: The engine's gates, which are ONNX's, and other letters for them.
@@ -120,9 +120,9 @@ class _Call:
         shape = (self.steps, self.rows, self.W.shape[1])
         if not self.x.dtype.is_float:
             return embedding(self.x, self.W if bias is None else self.W + bias)
-        x = reshape(self.x, (self.steps * self.rows, self.W.shape[0]))
+        x = plain_reshape(self.x, (self.steps * self.rows, self.W.shape[0]))
         y = matmul(x, self.W)
-        return reshape(y if bias is None else y + bias, shape)
+        return plain_reshape(y if bias is None else y + bias, shape)
 
     def first(self, h0: Tensor | None, c0: Tensor | None = None) -> dict[str, Tensor]:
         """The initial states, if there are any."""

@@ -67,6 +67,8 @@ ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
+#: Modes that take one neighbour.
+_NEAREST = ("nearest", "nearest-exact")
 #: PyTorch's names of modes, and for how many axes each is.
 _ALIASES = {"linear": 1, "bilinear": 2, "trilinear": 3, "cubic": 1, "bicubic": 2}
 
@@ -208,12 +210,26 @@ def _extents(x: Tensor, axes: tuple[int, ...], size: Any, scale: Any) -> list[tu
 
 def _kind(mode: Any, sides: int) -> str:
     """The mode by ONNX's name."""
-    if isinstance(mode, str) and (mode == "nearest" or mode in _ALIASES):
-        of = _ALIASES.get(mode, sides)
-        if mode in ("nearest", "linear", "cubic") or of == sides:
+    if isinstance(mode, str) and mode in _NEAREST:
+        return "nearest"
+    if isinstance(mode, str) and mode in _ALIASES:
+        if mode in ("linear", "cubic") or _ALIASES[mode] == sides:
             return {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     raise ValueError(
         f"interpolate: got mode {mode!r} for {sides} axes, want 'nearest', 'linear' or 'cubic'"
+    )
+
+
+def _places(mode: str, coordinates: str | None, rounding: str | None) -> tuple[str, str]:
+    """The coordinates and the rounding of a mode: PyTorch's if neither is given; else what is not
+    is ONNX's default."""
+    is_free = coordinates is None and rounding is None
+    own = "asymmetric" if is_free and mode == "nearest" else "half_pixel"
+    nearest = "round_prefer_ceil" if mode == "nearest-exact" else "round_prefer_floor"
+    nearest = "floor" if own == "asymmetric" else nearest
+    return (
+        _among("coordinates", own if coordinates is None else coordinates, _UNCROPPED),
+        _among("nearest_mode", nearest if rounding is None else rounding, ROUNDINGS),
     )
 
 
@@ -229,9 +245,9 @@ def interpolate(
     size: int | Sequence[int] | None = None,
     scale: float | Sequence[float] | None = None,
     mode: str = "nearest",
-    coordinates: str = "half_pixel",
+    coordinates: str | None = None,
     *,
-    nearest_mode: str = "round_prefer_floor",
+    nearest_mode: str | None = None,
     cubic_coeff: float = -0.75,
     exclude_outside: bool = False,
     antialias: bool = False,
@@ -240,9 +256,7 @@ def interpolate(
     """Images, lines or volumes enlarged or shrunk to `size` or by `scale` (ONNX Resize, PyTorch
     interpolate). Neighbours beyond an edge are the elements at the edge.
 
-    PyTorch's `align_corners=True` is `coordinates="align_corners"`; its default for linear and
-    cubic is the one here. Its "nearest" is `coordinates="asymmetric", nearest_mode="floor"` (the
-    same as the defaults for whole factors), its "nearest-exact" `nearest_mode="round_prefer_ceil"`,
+    Every mode is PyTorch's by default; its `align_corners=True` is `coordinates="align_corners"`,
     its "area" `adaptive_avg_pool`.
 
     Args:
@@ -250,14 +264,16 @@ def interpolate(
             "nearest", which keeps any dtype. 16-bit floats are weighted in float32.
         size: the extents of the result, one int for all axes or one for each.
         scale: factors instead, floats; an extent is rounded down.
-        mode: "nearest"; "linear", of 2 neighbours along each axis ("bilinear" and "trilinear" for
-            2 and 3 axes); "cubic", of 4 ("bicubic" for 2).
+        mode: "nearest" or "nearest-exact"; "linear", of 2 neighbours along each axis ("bilinear"
+            and "trilinear" for 2 and 3 axes); "cubic", of 4 ("bicubic" for 2).
         coordinates: where element i of m stands among n, by ONNX's names, with s the factor:
             "half_pixel" `(i + 0.5) / s - 0.5`, "asymmetric" `i / s`, "align_corners"
             `i (n - 1) / (m - 1)`, "pytorch_half_pixel", which is 0 for an m of 1, and
-            "half_pixel_symmetric", which keeps the centre where the extent was rounded.
+            "half_pixel_symmetric", which keeps the centre where the extent was rounded. The default
+            is "half_pixel", but for "nearest" without a `nearest_mode` "asymmetric".
         nearest_mode: which neighbour a place between two is, "round_prefer_floor",
-            "round_prefer_ceil", "floor" or "ceil".
+            "round_prefer_ceil", "floor" or "ceil". By default the first, as in ONNX; for "nearest"
+            without `coordinates` "floor", for "nearest-exact" "round_prefer_ceil".
         cubic_coeff: the coefficient of the cubic weights; Keys's is -0.5.
         exclude_outside: whether neighbours beyond an edge have no weight.
         antialias: whether all elements of an axis that shrinks count, not only the neighbours; PIL
@@ -274,8 +290,7 @@ def interpolate(
         raise ShapeError(f"interpolate: got shape {x.shape}, want axes after (N, C)")
     how = Mode(
         _kind(mode, len(over)),
-        _among("coordinates", coordinates, _UNCROPPED),
-        _among("nearest_mode", nearest_mode, ROUNDINGS),
+        *_places(mode, coordinates, nearest_mode),
         real(cubic_coeff, "interpolate: cubic_coeff"),
         flag(exclude_outside, "interpolate: exclude_outside"),
         flag(antialias, "interpolate: antialias"),

@@ -302,8 +302,12 @@ def watch_leaf(parameter: Tensor, tell: Tell) -> Callable[[], None]:
 
 def made_by(tensor: Tensor) -> tuple[Operator, int]:
     """The node that made a tensor, and the index of the output."""
-    creator = tensor._creator
-    return (creator.node, creator.index) if type(creator) is Port else (creator, 0)
+    return output_of(tensor._creator)
+
+
+def output_of(edge: Any) -> tuple[Any, int]:
+    """The node that an edge leads to, or what else is there, and the index of its output."""
+    return (edge.node, edge.index) if type(edge) is Port else (edge, 0)
 
 
 def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None:
@@ -363,7 +367,7 @@ def _loose(edge: Edge) -> Any:
     """An edge that keeps no values alive but parameters."""
     if isinstance(edge, Tensor):
         return edge if edge._stores_grad else ref(edge)
-    node = edge.node if type(edge) is Port else edge
+    node, _ = output_of(edge)
     return edge if node.lasts else None
 
 

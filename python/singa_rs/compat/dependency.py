@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..autograd import Dummy, Operator
-from ..autograd.tape import Port, alive
+from ..autograd.tape import Port, alive, output_of
 from ..errors import name_functions
 from ..tensor import Tensor
 
@@ -48,7 +48,7 @@ def _source(
     """The operation that an input comes from, and the key of that result."""
     if isinstance(edge, Tensor):
         return leaves.setdefault(id(edge), Dummy(edge, edge.name)), id(edge)
-    node, index = (edge.node, edge.index) if type(edge) is Port else (edge, 0)
+    node, index = output_of(edge)
     return node, (node, index)
 
 

@@ -196,5 +196,5 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
 
 def _stacked(states: Sequence[Tensor]) -> Tensor:
     if len(states) == 1:
-        return autograd.reshape(states[0], (1, *states[0].shape))
+        return autograd.unsqueeze(states[0], 0)
     return autograd.stack(states, 0)

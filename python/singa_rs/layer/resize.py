@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from .base import Layer
 from .check import axes, count, float_input, one_of
 
-MODES = ("nearest", "linear", "bilinear", "trilinear", "cubic", "bicubic")
+MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "cubic", "bicubic")
 
 
 class Upsample(Layer):
@@ -30,9 +30,9 @@ class Upsample(Layer):
         coordinates: str | None = None,
     ) -> None:
         """`scale_factor`: for all spatial axes, or one for each; 2 unless there is a `size`.
-        `mode`: "nearest", "linear" or "cubic". `size`: the extents of the result instead.
-        `coordinates`: as in `autograd.interpolate`; by default "half_pixel", and for "nearest"
-        "asymmetric", where places between two elements are rounded down.
+        `mode`: "nearest", "nearest-exact", "linear" or "cubic". `size`: the extents of the result
+        instead. `coordinates`: as in `autograd.interpolate`; by default "half_pixel", and for
+        "nearest" "asymmetric", where places between two elements are rounded down.
 
         Raises:
             TypeError, ValueError: factors or sizes that are not positive numbers, or both of them;
@@ -63,7 +63,7 @@ class Upsample(Layer):
         is_plain = self.mode == "nearest" and self.coordinates == "asymmetric"
         if is_plain and self.size is None and all(isinstance(n, int) for n in wanted):
             return autograd.upsample(x, self.mode, [1, 1, *wanted])
-        rounding = "floor" if is_plain else "round_prefer_floor"
+        rounding = "floor" if is_plain else None
         how = (self.size, self.scale_factor, self.mode, self.coordinates)
         return autograd.interpolate(x, *how, nearest_mode=rounding)
 

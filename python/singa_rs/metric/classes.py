@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..layer.check import count, number, one_of
-from .running import Running, array_of, column, labels, predicted, without_nan
+from .running import Running, array_of, column, labels, predicted, within, without_nan
 
 _AVERAGES = ("binary", "micro", "macro")
 
@@ -35,8 +35,6 @@ class _Counted(Running):
         """
         op = type(self).__name__
         made, right, width = predicted(outputs, targets, op, self.threshold)
-        if width and right.size and right.max() >= width:
-            raise ValueError(f"{op}: got class {right.max()}, want 0 to {width - 1} as scored")
         needed = max([width, *(int(one.max()) + 1 for one in (made, right) if one.size)])
         if needed > self._most:
             raise ValueError(f"{op}: got class {needed - 1}, want 0 to {self._most - 1}")
@@ -176,9 +174,7 @@ class TopKAccuracy(Running):
         if made.ndim != 2 or made.shape[1] < max(2, self.k) or right.shape != made.shape[:1]:
             got = f"TopKAccuracy: got outputs {made.shape} and targets {right.shape}"
             raise ShapeError(f"{got}, want (N, {max(2, self.k)} or more) and (N,)")
-        if right.size and int(right.max()) >= made.shape[1]:
-            got = f"TopKAccuracy: got class {right.max()}"
-            raise ValueError(f"{got}, want 0 to {made.shape[1] - 1} as scored")
+        within(right, made.shape[1], "TopKAccuracy")
         best = np.argsort(made, axis=1, kind="stable")[:, -self.k :]
         self._hits += int((best == right[:, None]).any(axis=1).sum())
         self._rows += len(right)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..layer.check import count, number
-from .running import Running, array_of, predicted
+from .running import Running, array_of, predicted, within
 
 __all__ = [
     "Accuracy",
@@ -96,7 +96,7 @@ class Accuracy(Metric):
 
         Raises:
             ShapeError, DTypeError: shapes that do not fit, targets that are no integers.
-            ValueError: NaN, classes below 0, a missing threshold.
+            ValueError: NaN, classes below 0 or beyond the scores', a missing threshold.
         """
         if self.top_k > 1:
             super().update(outputs, targets)
@@ -106,11 +106,13 @@ class Accuracy(Metric):
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N,) or (N, 1) -> (N,)."""
-        best, truth = self._best(_array(x, self), self.top_k), _array(y, self)
+        scores, truth = _array(x, self), _array(y, self)
+        best = self._best(scores, self.top_k)
         if truth.size != len(best):
             raise ShapeError(f"Accuracy: got labels {truth.shape}, want ({len(best)},)")
         if not np.array_equal(truth, np.trunc(truth)):
             raise ValueError("Accuracy: got labels with fractions, want classes from 0")
+        within(truth, scores.shape[1], "Accuracy")
         return (best == truth.reshape(-1, 1)).any(axis=1).astype(np.float32)
 
 

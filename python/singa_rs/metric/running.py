@@ -104,8 +104,26 @@ def predicted(outputs: Any, targets: Any, op: str, threshold: float | None) -> A
         threshold: 0 for logits, 0.5 for probabilities; needed for one score a row, and only there.
 
     Raises:
-        ShapeError, DTypeError, ValueError: anything else; scores with NaN.
+        ShapeError, DTypeError, ValueError: anything else; scores with NaN; classes beyond the
+            scores'.
     """
+    made, right, width = _read(outputs, targets, op, threshold)
+    within(right, width, op)
+    return made, right, width
+
+
+def within(right: np.ndarray, width: int, op: str) -> None:
+    """Rejects classes beyond `width` scores, unless there are none.
+
+    Raises:
+        ValueError: a class beyond the scores'.
+    """
+    if width and right.size and right.max() >= width:
+        raise ValueError(f"{op}: got class {right.max()}, want 0 to {width - 1} as scored")
+
+
+def _read(outputs: Any, targets: Any, op: str, threshold: float | None) -> Any:
+    """The results of `predicted`, whose classes are not yet compared with the scores."""
     right = column(labels(array_of(targets, op), op))
     made = array_of(outputs, op)
     if made.dtype.kind in "biu" and column(made).shape == right.shape:

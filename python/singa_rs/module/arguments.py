@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core import DType, float16
 from ..refusals import flag, is_integral
-from ..tensor import Tensor
+from ..tensor import Tensor, float16
 
 
 def is_parallel(graph_alg: Any, sequential: Any) -> bool:
@@ -56,7 +55,7 @@ def comparisons(value: Any) -> tuple[bool, int | None]:
     return True, int(value)
 
 
-def finite_checks(value: Any, use_graph: bool, short: DType | None) -> bool:
+def finite_checks(value: Any, use_graph: bool, short: Any) -> bool:
     """`check_finite`.
 
     Raises:

@@ -178,7 +178,9 @@ class Undo:
         items = [before.items[path] for path in before.outside]
         numbers = [_of_item(one) for one in items if is_number(one)]
         self._places = before.places + numbers
-        self._outside = [_of_item(one) for one in items if one.key is not None]
+        # What belongs to tensors is in the journal.
+        apart = (one for one in items if one.key is not None and not isinstance(one.owner, Tensor))
+        self._outside = list(map(_of_item, apart))
         self._arrays = before.elements
         self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]
         self._generator = _core.random_state(call.device, "init")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
+from ..autograd.mode import handled_by
 from ..tensor import Tensor
 from .plan import infer
 from .trees import flatten
@@ -80,11 +81,8 @@ class Operations:
         run: Callable[..., tuple[Tensor, ...]],
     ) -> tuple[Tensor, ...]:
         """Notes a function of tensors as one event, whatever it asks of the engine."""
-        before = _core.set_handler(None)
-        try:
+        with handled_by(None):
             made = run(*inputs)
-        finally:
-            _core.set_handler(before)
         self.events.append(Event(name, attrs, inputs, made, False, run))
         return made
 
@@ -99,11 +97,8 @@ def observed(call: Callable[[Operations], Sequence[Tensor]], given: Sequence[Ten
     """The events of a call that runs, is told where they are noted, and begins with `given`."""
     made = Operations()
     made.arguments = list(given)
-    before = _core.set_handler(made.note)
-    try:
+    with handled_by(made.note):
         made.results = list(call(made))
-    finally:
-        _core.set_handler(before)
     return made
 
 
@@ -118,11 +113,8 @@ def operations(function: Callable[..., Any], root: Any, args: Sequence[Any]) -> 
 
     def call(module: Any, *given: Any) -> None:
         flatten(given, made.arguments)
-        before = _core.set_handler(made.note)
-        try:
+        with handled_by(made.note):
             result = function(module, *given)
-        finally:
-            _core.set_handler(before)
         flatten(result, made.results)
 
     infer(call, root, False, tuple(args), {})

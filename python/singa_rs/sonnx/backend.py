@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from ..tensor.creation import copied
 from .arrays import packaged
 from .body import Node
-from .declared import elements
+from .declared import as_array, elements
 from .imported import SONNXModel
 from .table import READERS
 from .values import is_plain, is_text, to_array, to_tensor
@@ -40,10 +40,12 @@ class SingaRep(BackendRep):
     def run(
         self, inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = (), **_: Any
     ) -> list[Any]:
-        """The outputs for these inputs, without those that the file has values for; recorded and
-        replayed unless `autograd.training` is set."""
+        """The outputs for these inputs, a list in their order, without those that the file has
+        values for, or all that it lists; recorded and replayed, but not for all, unless
+        `autograd.training` is set."""
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
-        args = list(map(self._input, given, chain(self.model._declared, repeat(0))))
+        wanted = chain(self.model.wanted(len(given)), repeat(("", 0)))
+        args = [self._input(x, *one) for x, one in zip(given, wanted, strict=False)]
         found = self.model.outputs(args, last_layers, aux_output)
         if self.is_graph or any([isinstance(x, Tensor) for x in given]):
             return list(map(self._tensor, found))
@@ -54,11 +56,11 @@ class SingaRep(BackendRep):
         is_numbers = isinstance(value, np.ndarray) and not is_text(value)
         return to_tensor(value, self.device) if is_numbers else value
 
-    def _input(self, x: Any, element: int = 0) -> Any:
+    def _input(self, x: Any, name: str = "", element: int = 0) -> Any:
         """A value of the graph for an argument, of which the graph may declare the element type."""
         if is_plain(x, element):
             return copied(x, self.device)
-        x = elements(x, element)
+        x = elements(as_array(name, x, element), element)
         if isinstance(x, (list, tuple)):
             return list(map(self._input, x))
         is_ready = x is None or isinstance(x, (Tensor, dict)) or is_text(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +15,23 @@ from . import codes
 from .arrays import BFLOAT16, CODED, dtype_of, is_whole, name_of
 from .codes import Coded
 from .values import NAMES, Value
+
+
+def as_array(name: str, x: Any, element: int) -> Any:
+    """A list of numbers for an input that is declared a tensor, as an array.
+
+    Raises:
+        TypeError: what is no tensor, and cannot be one.
+    """
+    if not element or not (x is None or isinstance(x, (list, tuple, dict, set))):
+        return x
+    is_list = isinstance(x, (list, tuple)) and not any(isinstance(one, Tensor) for one in x)
+    with contextlib.suppress(ValueError):  # of lists of different lengths
+        made = np.asarray(x if is_list else None)
+        if made.dtype.kind != "O":
+            return made
+    kind = type(x).__name__
+    raise TypeError(f"sonnx: input {name!r}: got {kind}, want a tensor, an array or numbers")
 
 
 def elements(x: Any, element: int) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -16,13 +16,16 @@ from onnx import defs, helper
 from .. import __version__, files, record
 from ..errors import ShapeError
 from ..module import Module
+from ..record.trees import leaves
 from ..tensor import Placeholder, Tensor
 from ..tensor.dtypes import incoming
 from ..tensor.numbers import whole
 from . import writers
 from .extents import Sizes, settings
 from .folded import folded
+from .other_sizes import check_other_sizes
 from .program import Meta, Program, program
+from .reading import format_of
 from .values import ELEMENTS, MOST_CHECKED
 from .writing import OLDEST, Writer
 
@@ -31,8 +34,8 @@ OPSET = min(26, defs.onnx_opset_version())
 #: The opset of models that draw random numbers, for which onnxruntime has no later kernels.
 _RANDOM_OPSET = 21
 
-#: By argument, the names of axes whose size is open.
-Dynamic = Mapping[str, Mapping[int, str]]
+#: By argument, the names of axes whose size is open; of axes in a list, they are made up.
+Dynamic = Mapping[str, Mapping[int, str] | Sequence[int]]
 
 
 class _Function(Module):
@@ -70,9 +73,9 @@ def model_proto(
         input_names: of the inputs, "x", or "x0", "x1", ... by default.
         output_names: likewise, "y".
         dynamic: names of axes whose size may be another one when the file is used, such as
-            `{"x": {0: "batch"}}`; axes of one name have one size. The model is traced for several
-            sizes, and refused if what it does depends on them otherwise than by sums of their
-            products.
+            `{"x": {0: "batch"}}`; axes of one name have one size. `{"x": [0]}` makes up names. The
+            model is traced for several sizes, and refused if what it does depends on them
+            otherwise than by sums of their products.
         opset: ONNX's version of the operators, from 20 on; by default 26, for models that draw
             random numbers 21.
         name: the graph's.
@@ -84,7 +87,11 @@ def model_proto(
         NotImplementedError: an operation that ONNX has not.
         ValueError: names, axes or an opset that do not fit, or a program that depends on the sizes.
         GraphError: the model reads a value.
+        TypeError: inputs, names or axes of another kind; results that are no tensors.
     """
+    if not isinstance(inputs, (list, tuple)):
+        kind = type(inputs).__name__
+        raise TypeError(f"export: inputs: got {kind}, want a list of what the model is called with")
     args = [one if isinstance(one, (Tensor, Placeholder)) else np.asarray(one) for one in inputs]
     names = _names(input_names, len(args), "x", "input_names", states or ())
     axes = _axes(names, args, dynamic or {})
@@ -125,12 +132,24 @@ def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
 
 
 def export(model: Any, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
-    """Writes a model or a function into a file; `options` are those of `model_proto`."""
+    """Writes a model or a function into a file, in the format of its name: `.onnx`, or one of
+    onnx's of text, such as `.textproto`. `options` are those of `model_proto`."""
     made, name = model_proto(model, inputs, **options), files.path_of("export", path)
-    kinds = onnx.serialization.registry
-    kind = kinds.get_format_from_file_extension(os.path.splitext(name)[1]) or "protobuf"
+    kind = format_of(name)
+    if kind != "protobuf":
+        _check_text(made, kind)
     with files.replacing("export", name) as file:
         onnx.save(made, file, kind)
+
+
+def _check_text(made: onnx.ModelProto, kind: str) -> None:
+    """Whether onnx can read a model that it writes as text."""
+    to = onnx.serialization.registry.get(kind)
+    try:
+        to.deserialize_proto(to.serialize_proto(made), onnx.ModelProto())
+    except Exception as error:  # of the parser of any format
+        reason = f"onnx cannot read what it writes as {kind}: {error}"
+        raise NotImplementedError(f"export: {reason}; write a file named .onnx") from error
 
 
 def _names(
@@ -138,6 +157,8 @@ def _names(
 ) -> list[str]:
     if given is None:
         return default_names(stem, count, taken)
+    if isinstance(given, str) or not all(isinstance(one, str) and one for one in given):
+        raise TypeError(f"export: {what}: got {given!r}, want a list of {count} names")
     if len(given) != count or len(set(given)) != count:
         raise ValueError(f"export: {what}: got {list(given)}, want {count} different names")
     return list(given)
@@ -159,18 +180,21 @@ class Axes:
 
 def _axes(names: Sequence[str], args: Sequence[Any], dynamic: Dynamic) -> Axes:
     found = Axes()
+    if not isinstance(dynamic, Mapping):
+        raise TypeError(f"export: dynamic: got {dynamic!r}, want axes by inputs' names")
     for name in dynamic:
         if name not in names:
             raise ValueError(f"export: dynamic: got {name!r}, want one of the inputs {names}")
     for name, arg in zip(names, args, strict=True):
         rank = len(arg.shape)
-        own = {}
-        for axis, label in dynamic.get(name, {}).items():
+        own: dict[int, str] = {}
+        for axis, label in _labels(name, dynamic.get(name, {})).items():
             if not -rank <= axis < rank:
                 raise ShapeError(
                     f"export: dynamic: got axis {axis} of {name}, of shape {arg.shape}"
                 )
-            own[axis % rank] = label
+            if own.setdefault(axis % rank, label) != label:
+                raise ValueError(f"export: dynamic: axis {axis} of {name} has two names")
             size = arg.shape[axis]
             if found.base.setdefault(label, size) != size:
                 raise ShapeError(f"export: dynamic: {label} is {size} and {found.base[label]}")
@@ -178,12 +202,26 @@ def _axes(names: Sequence[str], args: Sequence[Any], dynamic: Dynamic) -> Axes:
     return found
 
 
+def _labels(name: str, given: Any) -> dict[int, str]:
+    """The names of an input's dynamic axes."""
+    if isinstance(given, (list, tuple)):
+        given = {axis: f"{name}_{axis}" for axis in given}
+    wanted = "want the axes' names, such as {0: 'batch'}, or a list of axes"
+    if not isinstance(given, Mapping):
+        raise TypeError(f"export: dynamic: got {given!r} for {name}, {wanted}")
+    for axis, label in given.items():
+        is_axis = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
+        if not is_axis or not isinstance(label, str) or not label:
+            raise TypeError(f"export: dynamic: got {axis!r}: {label!r} for {name}, {wanted}")
+    return dict(given)
+
+
 def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
     """The program, for all sizes of the dynamic axes."""
     forward = type(root).forward
     record.infer(forward, root, False, tuple(_stand_ins(args)), {})  # makes the parameters
     if not axes.base:
-        return program([record.operations(forward, root, _stand_ins(args))], [{}])
+        return program([record.operations(_checked_forward, root, _stand_ins(args))], [{}])
     failure: Exception | None = None
     # Operations take shorter ways for extents of 1.
     several = {label: max(size, 2) for label, size in axes.base.items()}
@@ -198,13 +236,27 @@ def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
         except Exception as error:  # noqa: BLE001 - a model need not take every size
             failure = failure or error
             continue
-        return program(*_checked(root, args, axes, traces, sizes))
+        made = program(*_checked(root, args, axes, traces, sizes))
+        check_other_sizes(made, axes.base, functools.partial(_traced, root, args, axes))
+        return made
     raise failure or ValueError("export: dynamic: got axes of size 0")
 
 
 def _traced(root: Module, args: Sequence[Any], axes: Axes, sizes: Sizes) -> record.Operations:
     given = [_resized(arg, own, sizes) for arg, own in zip(args, axes.of, strict=True)]
-    return record.operations(type(root).forward, root, given)
+    return record.operations(_checked_forward, root, given)
+
+
+def _checked_forward(root: Module, *given: Any) -> Any:
+    """What the model returns, which files can hold."""
+    made = type(root).forward(root, *given)
+    others = [type(one).__name__ for one in leaves(made) if not isinstance(one, Tensor)]
+    if others or next(leaves(made), None) is None:
+        raise TypeError(
+            f"export: the model returns {', '.join(others) or 'nothing'}, want tensors, or lists, "
+            "tuples and dictionaries of them"
+        )
+    return made
 
 
 def _checked(
@@ -244,7 +296,10 @@ def written(
 ) -> onnx.GraphProto:
     """A program as a graph."""
     writer = Writer(made, states)
-    outputs = _names(output_names, len(made.results), "y", "output_names", states or ())
+    taken = {*names, *(states or ())}
+    outputs = _names(output_names, len(made.results), "y", "output_names", taken)
+    if twice := sorted(set(names) & set(outputs)):
+        raise ValueError(f"export: output_names: got {twice}, which are names of inputs")
     for one in (*names, *outputs):
         writer.claim(one)
     for value, one, own in zip(made.arguments, names, axes.of, strict=True):

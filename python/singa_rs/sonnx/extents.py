@@ -7,17 +7,22 @@ what the numbers in its operations have to be follows from how they differ.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 Sizes = dict[str, int]
 
+#: What is not 1 over any number of elements.
+_LEAST = 2.0**-63
+#: The most values that an error shows.
+_MOST_SHOWN = 4
+
 
 class Extent:
-    """A sum of products: whole coefficients by the names of the axes that are multiplied, each at
-    most once."""
+    """A sum of products: whole coefficients by the names of the axes that are multiplied."""
 
     def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
         self.terms = {names: factor for names, factor in sorted(terms.items()) if factor}
@@ -51,6 +56,18 @@ class Extent:
 Number = int | Extent
 
 
+class Reciprocal:
+    """1 or -1 over a number that depends on sizes, as means have it."""
+
+    def __init__(self, sign: int, of: Extent) -> None:
+        self.sign, self.of = sign, of
+
+    def __str__(self) -> str:
+        return f"{self.sign} / ({self.of})"
+
+    __repr__ = __str__
+
+
 def settings(base: Sizes, others: Callable[[str], int]) -> list[Sizes]:
     """The sizes to trace: `base`, another size of each axis, and of each pair of axes; last a
     check, in which all differ."""
@@ -65,16 +82,39 @@ def settings(base: Sizes, others: Callable[[str], int]) -> list[Sizes]:
 
 def solve(values: Sequence[int], sizes: Sequence[Sizes]) -> Number | None:
     """The number that takes these values for these sizes; None if no sum of products of at most
-    two axes does."""
+    two axes does, and no single product of at most three, any of them more than once."""
     if all(value == values[0] for value in values):
         return values[0]
     base, names = sizes[0], list(sizes[0])
     found = _differences(values, sizes, base, names)
-    if found is None:
+    sums = [] if found is None else [_expanded(values[0], found, base)]
+    for made in itertools.chain(sums, _products(values[0], base, names)):
+        if all(made.at(one) == value for one, value in zip(sizes, values, strict=True)):
+            return made
+    return None
+
+
+def _products(value: int, base: Sizes, names: list[str]) -> Iterator[Extent]:
+    """The products of axes that may have a value."""
+    for count in (2, 3):
+        for of in itertools.combinations_with_replacement(names, count):
+            size = math.prod(base[name] for name in of)
+            if value and size and value % size == 0:
+                yield Extent({of: value // size})
+
+
+def solve_scalar(values: Sequence[float], sizes: Sequence[Sizes]) -> Number | Reciprocal | None:
+    """As `solve`, for floats that are whole, or 1 or -1 over what is whole."""
+    if not all(map(math.isfinite, values)):
         return None
-    made = _expanded(values[0], found, base)
-    fits = all(made.at(one) == value for one, value in zip(sizes, values, strict=True))
-    return made if fits else None
+    if all(one.is_integer() for one in values):
+        return solve([int(one) for one in values], sizes)
+    sign = 1 if values[0] > 0 else -1
+    below = [round(sign / one) if abs(one) > _LEAST else 0 for one in values]
+    if not all(n > 0 and sign / n == one for n, one in zip(below, values, strict=True)):
+        return None
+    found = solve(below, sizes)
+    return Reciprocal(sign, found) if isinstance(found, Extent) else None
 
 
 def _differences(
@@ -109,10 +149,15 @@ def _expanded(start: int, slopes: dict[tuple[str, ...], int], base: Sizes) -> Ex
     return Extent(terms)
 
 
-def _same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any) -> bool:
+    """Whether two attributes or constants are equal; NaN is equal to NaN."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
-    return type(a) is type(b) and a == b
+        return np.array_equal(a, b) or bool(np.shape(a) == np.shape(b) and _same_bytes(a, b))
+    return type(a) is type(b) and (a == b or (a != a and b != b))
+
+
+def _same_bytes(a: Any, b: Any) -> bool:
+    return np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 def merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
@@ -123,15 +168,33 @@ def merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     """
     first = values[0]
     if isinstance(first, dict) and all(list(one) == list(first) for one in values):
-        return {k: merged([one[k] for one in values], sizes, f"{where}, {k}") for k in first}
+        return {k: _merged_entry(k, [one[k] for one in values], sizes, where) for k in first}
     if isinstance(first, (list, tuple)) and all(len(one) == len(first) for one in values):
         return tuple(merged(one, sizes, where) for one in zip(*values, strict=True))
-    if all(_same(one, first) for one in values):
+    if all(same(one, first) for one in values):
         return first
     if all(type(one) is int for one in values) and (found := solve(values, sizes)) is not None:
         return found
-    other, at = next((v, s) for v, s in zip(values, sizes, strict=True) if not _same(v, first))
     raise ValueError(
-        f"export: {where}: got {first} for {sizes[0]} and {other} for {at}, want what does not "
-        "depend on the sizes, or sums of their products"
+        f"export: {where}: got {_shown(values, sizes)}, want what does not depend on the sizes, or "
+        "whole sums of their products"
     )
+
+
+def _merged_entry(key: str, values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
+    """As `merged`; the scalar of an operation may be a float that depends on sizes."""
+    if key == "scalar" and all(type(one) is float for one in values) and len(set(values)) > 1:
+        found = solve_scalar(values, sizes)
+        if found is not None:
+            return found
+    return merged(values, sizes, f"{where}, {key}")
+
+
+def _shown(values: Sequence[Any], sizes: Sequence[Sizes]) -> str:
+    """The different ones of some values, and the sizes that they are for."""
+    found: list[tuple[Any, Sizes]] = []
+    for value, at in zip(values, sizes, strict=True):
+        if len(found) < _MOST_SHOWN and not any(same(value, one) for one, _ in found):
+            found.append((value, at))
+    *others, last = [f"{value} for {at}" for value, at in found]
+    return f"{', '.join(others)} and {last}"

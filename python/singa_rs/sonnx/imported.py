@@ -16,19 +16,20 @@ from ..errors import CheckpointError, GraphError
 from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
-from .body import Body, body, read_graph, scope_of
-from .declared import as_declared
+from ..tensor.numbers import whole as whole_number
+from .body import Body, Scope, body, read_graph, scope_of
+from .declared import as_array, as_declared
 from .hoisting import hoisted
 from .idioms import recognised
 from .reading import constant, opened
 from .running import Frame
 from .stretches import Stretches
-from .values import Value, to_tensor
+from .values import Value, is_text, to_tensor
 
 
-def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
-    """A model, or that of a file, which ONNX checks, and its graph, whose constants may be on the
-    mapped memory of the file.
+def loaded(model: Any) -> tuple[onnx.ModelProto, Body, Body]:
+    """A model, or that of a file, which ONNX checks, its graph as it is, without constants, and as
+    it is run; constants may be on the mapped memory of the file.
 
     Raises:
         CheckpointError: constants are not what the file says.
@@ -37,18 +38,23 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         TypeError: neither a model nor a path.
     """
     if isinstance(model, onnx.ModelProto):
-        return model, hoisted(recognised(read_graph(model.graph, scope_of(model))))
+        return model, *_read(model, scope_of(model))
     if not isinstance(model, (str, os.PathLike)):
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
         with opened(os.fspath(model)) as (proto, source):
-            graph = read_graph(proto.graph, scope_of(proto, source), is_mapped=True)
-            return proto, hoisted(recognised(graph))
+            return proto, *_read(proto, scope_of(proto, source), is_mapped=True)
     except (onnx.checker.ValidationError, OSError):
         raise
     except Exception as error:  # whatever protobuf and NumPy say of bytes
         raise CheckpointError(f"sonnx: {model}: {type(error).__name__}: {error}") from error
+
+
+def _read(proto: onnx.ModelProto, scope: Scope, is_mapped: bool = False) -> tuple[Body, Body]:
+    """A graph as it is, without its constants, and as it is run."""
+    graph = read_graph(proto.graph, scope, is_mapped)
+    return graph._replace(constants={}), hoisted(recognised(graph))
 
 
 class SONNXModel(Module):
@@ -58,20 +64,22 @@ class SONNXModel(Module):
     file. Subclasses may add layers and define `train_one_batch`.
     """
 
-    _unwatched = Module._unwatched | {"_body", "_cut", "_declared", "_stretches", "_types"}
+    _unwatched = Module._unwatched | {"_body", "_cut", "_full", "_stretches", "_types", "_wanted"}
 
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
-        proto, self._body = loaded(onnx_model)
+        proto, plain, self._body = loaded(onnx_model)
         #: By input, the element type that it is declared to have; 0 for what is no tensor.
         self._types = {x.name: x.type.tensor_type.elem_type for x in proto.graph.input}
-        #: The same in the order of the inputs.
-        self._declared = tuple(self._types.get(name, 0) for name in self._body.inputs)
+        #: The same as names and types in the order of the inputs.
+        self._wanted = tuple((name, self._types.get(name, 0)) for name in self._body.inputs)
         self._to = device or devices.get_default_device()
         names = _weights(proto.graph, self._body)
         del proto  # it holds all weights, too
         self.weights = Weights(self._body, names, self._to)
         _detach(self._body.constants)
+        #: The graph for calls that also give the inputs which have values in the file, if any has.
+        self._full = _full(plain, tuple(self._types), self._body.constants)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
@@ -79,7 +87,8 @@ class SONNXModel(Module):
     def forward(
         self, *inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = ()
     ) -> list[Any]:
-        """The graph's outputs for its inputs, in order.
+        """The graph's outputs for its inputs, in order: those without values in the file, or all
+        that it lists.
 
         Args:
             last_layers: the number of nodes to run, from the end if negative; the outputs are then
@@ -96,20 +105,28 @@ class SONNXModel(Module):
     ) -> list[Any]:
         """As `forward`, in the mode of `autograd.training`, whatever that of the model is. Threads
         may call it at the same time; those that record and replay take turns."""
-        part = self._part(last_layers, tuple(aux_output))
+        whole = self._whole(len(inputs))
+        part = self._part(whole, last_layers, tuple(aux_output))
         if len(inputs) != len(part.inputs):
-            want = f"{len(part.inputs)}: {', '.join(part.inputs)}"
+            known = (self._body,) if self._full is None else (self._body, self._full)
+            want = " or ".join(f"{len(one.inputs)}: {', '.join(one.inputs)}" for one in known)
             raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
-        given = [
-            as_declared(name, x, self._types.get(name, 0))
-            for name, x in zip(part.inputs, inputs, strict=True)
-        ]
+        given = list(map(self._given, part.inputs, inputs))
         stretches = self._stretches
-        if stretches is None or autograd.training or record.is_recording():
+        is_plain = whole is not self._body or autograd.training or record.is_recording()
+        if stretches is None or is_plain:
             return self._run(part, given)
         with stretches.lock:
             found = stretches.replayed(part, given)
             return self._run(part, given, stretches) if found is None else found
+
+    def _given(self, name: str, x: Any) -> Value:
+        """A value of the graph for an argument."""
+        element = self._types.get(name, 0)
+        made = as_array(name, x, element)
+        if made is not x and not is_text(made):
+            made = to_tensor(made, self._to)
+        return as_declared(name, made, element)
 
     def _run(
         self, part: Body, inputs: Sequence[Value], stretches: Stretches | None = None
@@ -118,11 +135,21 @@ class SONNXModel(Module):
         frame = Frame(part, self._to, None, stretches, self.weights)
         return frame.run(dict(zip(part.inputs, inputs, strict=True)))
 
-    def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
+    def _whole(self, count: int) -> Body:
+        """The graph for so many inputs."""
+        full = self._full
+        return self._body if full is None or count != len(full.inputs) else full
+
+    def wanted(self, count: int) -> Sequence[tuple[str, int]]:
+        """The names of the inputs, where so many are given, and their declared element types."""
+        whole = self._whole(count)
+        return self._wanted if whole is self._body else tuple(self._types.items())
+
+    def _part(self, whole: Body, count: int | None, extra: tuple[str, ...]) -> Body:
         """The nodes that are to run."""
-        key = (count, extra)
+        key = (whole is self._body, count, extra)
         if key not in self._cut:
-            self._cut[key] = cut(self._body, count, extra)
+            self._cut[key] = cut(whole, count, extra)
         return self._cut[key]
 
     def compile(
@@ -199,6 +226,15 @@ def _is_weight(array: np.ndarray) -> bool:
     return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
 
 
+def _full(plain: Body, names: tuple[str, ...], constants: dict[str, np.ndarray]) -> Body | None:
+    """A graph as it was read, which takes all inputs of these names; None if it has no others."""
+    if len(names) == len(plain.inputs):
+        return None
+    own = {name: one for name, one in constants.items() if name not in names}
+    made = body(plain.name, names, plain.outputs, plain.nodes, own)
+    return made._replace(kinds=plain.kinds)
+
+
 def _detach(constants: dict[str, np.ndarray]) -> None:
     """Gives arrays on the memory of something else their own, so that nothing else is kept."""
     for name, one in constants.items():
@@ -222,7 +258,12 @@ def _averages(graph: Body) -> set[str]:
 def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:
     """The first `count` nodes of a body, those up to the last `-count` for a negative number; the
     outputs are those of the last node. With all nodes, those of the graph."""
-    nodes = whole.nodes if count is None else whole.nodes[:count]
+    total = len(whole.nodes)
+    at = total if count is None else whole_number(count, "sonnx: last_layers")
+    if count is not None and not (-total < at < 0 or 0 < at <= total):
+        want = f"1 to {total}, or less than {total} to leave out at the end as a negative number"
+        raise ValueError(f"sonnx: last_layers: got {count}, want {want}")
+    nodes = whole.nodes[:at]
     is_whole = len(nodes) == len(whole.nodes)
     outputs = whole.outputs if is_whole else tuple(y for y in nodes[-1].outputs if y)
     if is_whole and not extra:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..record import Event, Operations, place
 from ..tensor import Tensor
-from .extents import Number, Sizes, merged
+from .extents import Number, Sizes, merged, same
+from .regions import region
 
 
 class Meta(NamedTuple):
@@ -26,8 +28,6 @@ class Step(NamedTuple):
     attrs: dict[str, Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    #: For an operation that writes into a part of a tensor: what the whole was before.
-    before: int | None
 
 
 class Program(NamedTuple):
@@ -41,7 +41,7 @@ class Program(NamedTuple):
     metas: list[Meta]
 
 
-class _Numbers:
+class Numbered:
     """Numbers of the values of one trace, in the order in which they are met."""
 
     def __init__(self, given: Operations) -> None:
@@ -49,8 +49,8 @@ class _Numbers:
         self.tensors: list[Tensor] = []
         self.leaves: dict[int, Tensor | np.ndarray] = {}
         self.constants = given.constants
-        #: By block, the value that is the whole of it.
-        self.wholes: dict[int, int] = {}
+        #: By block, the value that is the whole of it, and a tensor of its place.
+        self.wholes: dict[int, tuple[int, Tensor]] = {}
         self.steps: list[Step] = []
         self.arguments = [self._new(one) for one in given.arguments]
         for event in given.events:
@@ -75,7 +75,8 @@ class _Numbers:
         inputs = tuple(self._of(one) for one in event.inputs)
         if event.writes:
             return self._write(event, inputs)
-        if [place(one) for one in event.outputs] == [place(one) for one in event.inputs]:
+        is_all = [place(one) for one in event.outputs] == [place(one) for one in event.inputs]
+        if is_all and not _has_bounds(event):
             return None  # a view of everything
         if event.name == "copy":  # whether there is one may depend on an extent being 1
             self._same(event.outputs[0], inputs[0])
@@ -85,44 +86,77 @@ class _Numbers:
             attrs = {"of": _ranges(attrs["of"], event.inputs[0].shape)}
         outputs = tuple(self._new(one) for one in event.outputs)
         if not event.name.startswith("view_"):
-            self.wholes.update((t.block_id, i) for t, i in zip(event.outputs, outputs, strict=True))
-        self.steps.append(Step(event.name, attrs, inputs, outputs, None))
+            made = zip(event.outputs, outputs, strict=True)
+            self.wholes.update((t.block_id, (i, t)) for t, i in made)
+        self.steps.append(Step(event.name, attrs, inputs, outputs))
         return None
 
     def _same(self, t: Tensor, value: int) -> None:
         """Other memory has the elements of a value."""
-        self.by_place[place(t)] = self.wholes[t.block_id] = value
+        self.by_place[place(t)] = value
+        self.wholes[t.block_id] = value, t
 
     def _write(self, event: Event, inputs: tuple[int, ...]) -> None:
         """A write into a part makes a new value of the whole."""
+        if len(event.outputs) > 1:
+            raise NotImplementedError(f"export: {event.name}: writes into several tensors")
         (part,) = event.outputs
-        before = self.wholes.get(part.block_id)
-        if before is None and (event.writes != "new" or part.offset or not part.is_contiguous()):
+        known = self.wholes.get(part.block_id)
+        if known is None and (event.writes != "new" or part.offset or not part.is_contiguous()):
             raise ValueError(f"export: {event.name}: writes into a tensor that was there before")
         for key in [key for key in self.by_place if key[0] == part.block_id]:
             del self.by_place[key]
-        whole = part if before is None else self.tensors[before]
-        self.wholes[part.block_id] = made = self._new(whole)
+        before, whole = (0, part) if known is None else known
         if place(part) == place(whole):
-            self.steps.append(Step(event.name, event.attrs, inputs, (made,), None))
+            made = self._new(whole)
+            self.steps.append(Step(event.name, event.attrs, inputs, (made,)))
         else:
-            attrs = {**event.attrs, "start": part.offset, "strides": part.strides}
-            self.steps.append(Step(f"write {event.name}", attrs, inputs, (made,), before))
+            made = self._write_part(event, inputs, before, whole)
+        self.wholes[part.block_id] = made, whole
+
+    def _write_part(self, event: Event, inputs: tuple[int, ...], before: int, whole: Tensor) -> int:
+        """What is written, and the whole with it: two values, as nothing is written in place."""
+        (part,) = event.outputs
+        if event.name == "copy":
+            (written,) = inputs
+            self.by_place[place(part)] = written
+        else:
+            written = self._new(part)
+            self.steps.append(Step(event.name, event.attrs, inputs, (written,)))
+        made = self._new(whole)
+        self.steps.append(Step("write", region(whole, part), (before, written), (made,)))
+        return made
+
+
+def _keys(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _has_bounds(event: Event) -> bool:
+    """Whether it is a slice that may be of everything for this size alone."""
+    if event.name != "view_index":
+        return False
+    slices = [one for one in _keys(event.attrs["of"]) if isinstance(one, slice)]
+    return any(one.start not in (None, 0) or one.stop is not None for one in slices)
 
 
 def _ranges(key: Any, shape: tuple[int, ...]) -> dict[str, Any]:
-    """A key of ints and slices as starts, counts, steps, and the axes that are left out."""
-    keys = key if isinstance(key, tuple) else (key,)
+    """A key of ints and slices as starts, counts and steps, the bounds of the slices as they were
+    given, and the axes that are left out."""
+    keys = _keys(key)
     found, dropped = [], []
+    bounds: list[tuple[int | None, ...] | None] = []
     for axis, extent in enumerate(shape):
         one = keys[axis] if axis < len(keys) else slice(None)
         if isinstance(one, slice):
             start, stop, step = one.indices(extent)
             found.append((start, len(range(start, stop, step)), step))
+            bounds.append(tuple(None if n is None else index(n) for n in (one.start, one.stop)))
         else:
-            found.append((int(one) % max(extent, 1), 1, 1))
+            found.append((index(one), 1, 1))  # from the end, if negative, for all sizes
+            bounds.append(None)
             dropped.append(axis)
-    return {"ranges": tuple(found), "dropped": tuple(dropped)}
+    return {"ranges": tuple(found), "bounds": tuple(bounds), "dropped": tuple(dropped)}
 
 
 def program(traces: Sequence[Operations], sizes: Sequence[Sizes]) -> Program:
@@ -131,7 +165,7 @@ def program(traces: Sequence[Operations], sizes: Sequence[Sizes]) -> Program:
     Raises:
         ValueError: they are not traces of one program.
     """
-    found = [_Numbers(one) for one in traces]
+    found = [Numbered(one) for one in traces]
     first = found[0]
     for other, at in zip(found[1:], sizes[1:], strict=True):
         _same_steps(first, other, sizes[0], at)
@@ -148,7 +182,7 @@ def program(traces: Sequence[Operations], sizes: Sequence[Sizes]) -> Program:
     return Program(steps, first.arguments, first.results, first.leaves, metas)
 
 
-def _same_steps(a: _Numbers, b: _Numbers, sizes: Sizes, others: Sizes) -> None:
+def _same_steps(a: Numbered, b: Numbered, sizes: Sizes, others: Sizes) -> None:
     for one, other in zip(a.steps, b.steps, strict=False):
         if one[:1] + one[2:] != other[:1] + other[2:]:
             what = f"{one.name} for {sizes} is {other.name} or has other operands for {others}"
@@ -157,14 +191,14 @@ def _same_steps(a: _Numbers, b: _Numbers, sizes: Sizes, others: Sizes) -> None:
         raise ValueError(f"export: the program for {sizes} is not that for {others}")
 
 
-def _check_same(i: int, found: Sequence[_Numbers], sizes: Sequence[Sizes]) -> None:
+def _check_same(i: int, found: Sequence[Numbered], sizes: Sequence[Sizes]) -> None:
     """A constant has to be the same for all sizes."""
     first = found[0].leaves[i]
     for one, at in zip(found[1:], sizes[1:], strict=True):
         other = one.leaves[i]
         if isinstance(first, Tensor) and isinstance(other, Tensor) and place(first) == place(other):
             continue
-        if first.shape != other.shape or not np.array_equal(np.asarray(first), np.asarray(other)):
+        if first.shape != other.shape or not same(np.asarray(first), np.asarray(other)):
             raise ValueError(
                 f"export: a constant of shape {first.shape} for {sizes[0]} is another one for "
                 f"{at}: it was made outside of the program's operations from the size of an axis"

@@ -168,6 +168,12 @@ def constant(array: np.ndarray) -> np.ndarray:
     return made
 
 
+def format_of(path: str) -> str:
+    """What a file is written in, as its name says: "protobuf", or one of onnx's formats of text."""
+    end = os.path.splitext(path)[1]
+    return onnx.serialization.registry.get_format_from_file_extension(end) or "protobuf"
+
+
 @contextmanager
 def opened(path: str) -> Iterator[tuple[onnx.ModelProto, Source]]:
     """The model in a file, which ONNX checks, and the source of its tensors, while it is open.
@@ -178,10 +184,20 @@ def opened(path: str) -> Iterator[tuple[onnx.ModelProto, Source]]:
         google.protobuf.message.DecodeError: its bytes are no messages.
     """
     os.stat(path)  # whose error says better what is missing
+    if (kind := format_of(path)) != "protobuf":
+        yield _of_text(path, kind), Source(os.path.dirname(path))
+        return
     _check(path)
     with open(path, "rb") as file:
         source = Source(os.path.dirname(path), file)
         yield _parsed(path, source), source
+
+
+def _of_text(path: str, kind: str) -> onnx.ModelProto:
+    """The model in a file of text, which ONNX checks."""
+    made = onnx.load(path, kind, load_external_data=False)
+    onnx.checker.check_model(made)
+    return made
 
 
 def _check(path: str) -> None:

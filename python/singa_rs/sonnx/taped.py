@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import onnx
@@ -11,6 +12,7 @@ import onnx
 from .. import record
 from ..autograd.again import Run, averages, computed_again, maker, outputs
 from ..autograd.rule import Rule
+from ..errors import GraphError
 from ..tensor import Tensor
 from .exporting import Axes, in_model, written
 from .program import Program, program
@@ -29,21 +31,33 @@ def to_onnx(
 
     Raises:
         ValueError: no operation on the tape leads to an output.
-        NotImplementedError: an operation that ONNX has not.
+        NotImplementedError: an operation that ONNX has not; a write into a part of a tensor.
+        GraphError: what an output was computed from is gone from the tape.
     """
     given = [x for x in _listed(inputs) if isinstance(x, Tensor)]
     ys = _listed(outputs)
     known = {id(x) for x in given}
     if not all(isinstance(y, Tensor) and (id(y) in known or maker(y) is not None) for y in ys):
         raise ValueError("to_onnx: outputs: got tensors that no operation on the tape has made")
-    states = averages(ys)
-    given = [x for x in given if id(x) not in states]
-    traced = record.observed(lambda noted: computed_again(ys, given, _runner(noted)), given)
+    with _advised():
+        states = averages(ys)
+        given = [x for x in given if id(x) not in states]
+        traced = record.observed(lambda noted: computed_again(ys, given, _runner(noted)), given)
     found = program([traced], [{}])
     _warn(found, states)
     axes = Axes([{} for _ in given])
     names = [x._name or f"x{i}" if len(given) > 1 else x._name or "x" for i, x in enumerate(given)]
     return in_model(written(found, names, axes, None, name), opset)
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Errors of the tape say what exports without one."""
+    try:
+        yield
+    except GraphError as error:
+        reason = f"{error}; use export, which sees the computation itself"
+        raise GraphError(f"to_onnx: {reason}") from error
 
 
 def _runner(noted: record.Operations) -> Run:
@@ -53,12 +67,22 @@ def _runner(noted: record.Operations) -> Run:
     def run(node: Rule, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         name = f"rule {type(node).__name__}"
         if name not in WRITERS:
+            _check_computes(node)
             return outputs(node, xs)
         held = [one for one in vars(node).values() if isinstance(one, Tensor)]
         attrs = {k: None if isinstance(v, Tensor) else v for k, v in vars(node).items()}
         return noted.note_whole(name, attrs, (*xs, *held), lambda *_: outputs(node, xs))
 
     return run
+
+
+def _check_computes(node: Rule) -> None:
+    """Rules of what has been written in place say how gradients flow, and compute nothing."""
+    if type(node).forward is Rule.forward:
+        raise NotImplementedError(
+            "to_onnx: a write into a part of a tensor cannot be computed again from the tape; use "
+            "export, which sees the computation itself"
+        )
 
 
 def _listed(value: Any) -> list[Any]:

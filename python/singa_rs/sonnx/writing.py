@@ -172,13 +172,15 @@ class Writer:
         extent, -1 takes what is left."""
         if tuple(have) == tuple(want):
             return name
+        if any(one == 0 for one in want):
+            return self.node("Reshape", [name, self.ints(want)], allowzero=1)
         kept = [i < len(have) and have[i] == one for i, one in enumerate(want)]
         found = [
             0 if is_kept and isinstance(one, Extent) else one
             for one, is_kept in zip(want, kept, strict=True)
         ]
         open_ones = [i for i, one in enumerate(found) if isinstance(one, Extent)]
-        if len(open_ones) == 1 and all(one != 0 for one in want):
+        if len(open_ones) == 1:
             found[open_ones[0]] = -1
         return self.node("Reshape", [name, self.ints(found)])
 

@@ -136,10 +136,7 @@ impl Passed {
 
 /// Runs nodes of a graph, all of whose blocks an [`Executable`] has bound.
 #[allow(unsafe_code)]
-pub(in crate::engine) fn replay(
-    bound: &Bound,
-    nodes: Range<usize>,
-) -> std::result::Result<(), Stopped> {
+pub(in crate::engine) fn replay(bound: &Bound, nodes: Range<usize>) -> Result<(), Stopped> {
     // SAFETY: the executable bound captured blocks, arguments with the recorded metas and results
     // to memory that it holds; it holds the run's guard, and the arena is backed.
     unsafe { bound.run_from(nodes.start, nodes.end) }
@@ -147,17 +144,14 @@ pub(in crate::engine) fn replay(
 
 /// The same, up to the first node that produces a NaN or an infinity.
 #[allow(unsafe_code)]
-pub(in crate::engine) fn replay_checked(
-    bound: &Bound,
-    nodes: Range<usize>,
-) -> std::result::Result<(), Stopped> {
+pub(in crate::engine) fn replay_checked(bound: &Bound, nodes: Range<usize>) -> Result<(), Stopped> {
     // SAFETY: as for `replay`.
     unsafe { bound.run_checked(nodes) }
 }
 
 /// Checks the values of a node's arguments before a run.
 #[allow(unsafe_code)]
-fn check(bound: &Bound, node: usize) -> std::result::Result<(), Stopped> {
+fn check(bound: &Bound, node: usize) -> Result<(), Stopped> {
     // SAFETY: as for `replay`; the values to check existed before the run.
     unsafe { bound.check(node) }
 }

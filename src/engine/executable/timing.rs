@@ -38,19 +38,19 @@ impl Executable {
         runs: usize,
     ) -> Result<f64> {
         self.with_bound(arguments, |bound, _| {
-            self.settle(self.nodes())?;
+            self.wait(self.nodes())?;
             let start = Instant::now();
             (0..runs).try_for_each(|_| self.replay(engine, &mut run, bound, self.nodes()))?;
-            self.settle(self.nodes())?;
+            self.wait(self.nodes())?;
             Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
         })
     }
 
     /// Waits until the device has done what nodes put on its stream.
-    fn settle(&self, nodes: Range<usize>) -> Result<(), Stopped> {
+    fn wait(&self, nodes: Range<usize>) -> Result<(), Stopped> {
         let target = self.graph.kernels().first().map(|kernel| kernel.target);
-        let settled = target.map_or(Ok(()), Target::wait);
-        settled.map_err(|error| Stopped { node: nodes.start, end: nodes.end, error })
+        let done = target.map_or(Ok(()), Target::wait);
+        done.map_err(|error| Stopped { node: nodes.start, end: nodes.end, error })
     }
 
     /// The mean times of each node over `runs` consecutive runs on these arguments, or on zeros.
@@ -79,7 +79,7 @@ impl Executable {
                     }
                     let (start, waited) = (Instant::now(), team::waited());
                     self.replay(engine, &mut run, bound, node..node + 1)?;
-                    self.settle(node..node + 1)?;
+                    self.wait(node..node + 1)?;
                     timing.seconds += start.elapsed().as_secs_f64() / runs as f64;
                     timing.waiting += (team::waited() - waited).as_secs_f64() / runs as f64;
                 }

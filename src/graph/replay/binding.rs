@@ -143,7 +143,7 @@ impl Binding {
     pub(super) unsafe fn run_all<const CHECKED: bool>(
         &self,
         nodes: Range<usize>,
-    ) -> std::result::Result<(), Stopped> {
+    ) -> Result<(), Stopped> {
         let mut node = nodes.start;
         let run = || {
             for step in &self.steps[nodes] {
@@ -173,7 +173,7 @@ impl Binding {
         &self,
         nodes: Range<usize>,
         stream: Option<Stream>,
-    ) -> std::result::Result<(), Stopped> {
+    ) -> Result<(), Stopped> {
         let stream = stream.unwrap_or(self.stream);
         for node in nodes {
             let step = &self.steps[node];

@@ -11,7 +11,7 @@ mod sync;
 
 use std::ops::Range;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use binding::Binding;
 use captured::Captures;
@@ -69,7 +69,7 @@ impl Bound {
     ///
     /// # Safety
     /// As [`Bound::run_from`], with all nodes.
-    pub unsafe fn run(&self) -> std::result::Result<(), Stopped> {
+    pub unsafe fn run(&self) -> Result<(), Stopped> {
         // SAFETY: by the caller's promise.
         unsafe { self.run_from(0, self.binding.nodes()) }
     }
@@ -85,7 +85,7 @@ impl Bound {
     /// to memory of its size, the arena has [`Graph::arena_bytes`], and nothing else touches this
     /// memory meanwhile. All memory that is read was written, by a node or before the run. What can
     /// be checked before a run ([`Graph::is_checked_before`]) has passed [`Bound::check`].
-    pub unsafe fn run_from(&self, first: usize, end: usize) -> std::result::Result<(), Stopped> {
+    pub unsafe fn run_from(&self, first: usize, end: usize) -> Result<(), Stopped> {
         // SAFETY: by the caller's promise.
         unsafe {
             match (&self.captures, &self.parallel) {
@@ -104,7 +104,7 @@ impl Bound {
     ///
     /// # Safety
     /// The inputs that the kernel checks are bound to memory that nothing writes meanwhile.
-    pub unsafe fn check(&self, node: usize) -> std::result::Result<(), Stopped> {
+    pub unsafe fn check(&self, node: usize) -> Result<(), Stopped> {
         // SAFETY: by the caller's promise.
         let done = unsafe { self.binding.check(node) };
         done.map_err(|error| self.binding.stopped(node, error))

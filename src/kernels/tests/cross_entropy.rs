@@ -131,13 +131,11 @@ fn rows_to_ignore_do_not_count() {
             let labels = [3.0, ignored as f64, 0.0, ignored as f64, 8.0];
             let t = Tensor::dense(DType::Int64, &[rows], &labels);
             let (loss, dx) = run_ignoring(Some(ignored), &x, &t).unwrap();
-            let kept: Vec<f64> = [0, 2, 4]
-                .iter()
-                .flat_map(|r| &x.values()[r * classes..][..classes])
-                .copied()
-                .collect();
+            let held = x.values();
+            let kept: Vec<f64> =
+                [0, 2, 4].iter().flat_map(|r| &held[r * classes..][..classes]).copied().collect();
             let mut weights = vec![0.0; 3 * classes];
-            [3, classes, 2 * classes + 8].map(|place| weights[place] = 1.0);
+            [3, classes, 2 * classes + 8].into_iter().for_each(|place| weights[place] = 1.0);
             let (want, want_dx) = expected(&kept, &weights, 3);
             assert_near(&[loss], &[want], tolerance(dtype), "loss");
             for (row, dx) in dx.chunks(classes).enumerate() {

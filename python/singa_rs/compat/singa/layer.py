@@ -1,5 +1,5 @@
-"""SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax, batch normalisation, and for
-keywords that a constructor does not know."""
+"""SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax, batch normalisation, paddings
+of four numbers, and for keywords that a constructor does not know."""
 
 from __future__ import annotations
 
@@ -27,6 +27,22 @@ def _without_further(layer: type, given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known}
 
 
+def _reordered(padding: Any) -> Any:
+    """SINGA's (top, bottom, left, right) as `singa_rs` takes it, (top, left, bottom, right)."""
+    if not isinstance(padding, (tuple, list)) or len(padding) != 4:
+        return padding
+    top, bottom, left, right = padding
+    return top, left, bottom, right
+
+
+def _padded(args: tuple[Any, ...], given: dict[str, Any], place: int) -> Any:
+    """The arguments of a constructor whose padding is at this place, or a keyword."""
+    args = (*args[:place], *map(_reordered, args[place : place + 1]), *args[place + 1 :])
+    if "padding" in given:
+        given = {**given, "padding": _reordered(given["padding"])}
+    return args, given
+
+
 class Linear(_layer.Linear):
     """`singa_rs.layer.Linear`; further keywords are ignored, with a warning."""
 
@@ -36,11 +52,42 @@ class Linear(_layer.Linear):
 
 
 class Conv2d(_layer.Conv2d):
-    """`singa_rs.layer.Conv2d`; further keywords are ignored, with a warning."""
+    """`singa_rs.layer.Conv2d`; four paddings are (top, bottom, left, right), and further keywords
+    are ignored, with a warning."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """As `singa_rs.layer.Conv2d`."""
-        super().__init__(*args, **_without_further(_layer.Conv2d, kwargs))
+        args, kwargs = _padded(args, _without_further(_layer.Conv2d, kwargs), 4)
+        super().__init__(*args, **kwargs)
+
+
+class _Padded:
+    """A constructor whose padding, of four numbers, is (top, bottom, left, right)."""
+
+    #: Its place among the arguments.
+    _place = 2
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        args, kwargs = _padded(args, kwargs, self._place)
+        super().__init__(*args, **kwargs)
+
+
+class SeparableConv2d(_Padded, _layer.SeparableConv2d):
+    """`singa_rs.layer.SeparableConv2d`; four paddings are (top, bottom, left, right)."""
+
+    _place = 4
+
+
+class Pooling2d(_Padded, _layer.Pooling2d):
+    """`singa_rs.layer.Pooling2d`; four paddings are (top, bottom, left, right)."""
+
+
+class MaxPool2d(_Padded, _layer.MaxPool2d):
+    """`singa_rs.layer.MaxPool2d`; four paddings are (top, bottom, left, right)."""
+
+
+class AvgPool2d(_Padded, _layer.AvgPool2d):
+    """`singa_rs.layer.AvgPool2d`; four paddings are (top, bottom, left, right)."""
 
 
 class BatchNorm2d(_layer.BatchNorm2d):

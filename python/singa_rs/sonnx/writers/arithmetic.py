@@ -58,10 +58,13 @@ def _is_off(w: Writer, rest: str, b: str, dtype: str) -> str:
 
 
 def floor_divide(w: Writer, a: str, b: str, dtype: str) -> str:
-    """The quotient rounded down: of floats what is left without the rest, which is exact."""
+    """The quotient rounded down: of floats what is left without the rest, which is exact, less 1
+    where the rest has the other sign than the divisor, which may be infinite."""
     if "float" in dtype:
-        whole = w.node("Sub", [a, remainder(w, a, b, dtype)])
-        found = w.node("Round", [w.node("Div", [whole, b])])
+        rest = w.node("Mod", [a, b], fmod=1)
+        down = w.node("Div", [w.node("Sub", [a, rest]), b])
+        off = w.cast(_is_off(w, rest, b, dtype), dtype)
+        found = w.node("Round", [w.node("Sub", [down, off])])
         is_zero = w.node("Equal", [b, w.constant(0, dtype)])
         return w.node("Where", [is_zero, w.node("Div", [a, b]), found])
     down = w.node("Div", [a, b])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from ..extents import Extent
+from ..extents import Extent, Reciprocal
 from ..names import BY_SIGN, COMPARISONS, OF_NUMBERS, OF_ONE, OF_TWO, by_engine
 from ..program import Step
 from ..table import writes
@@ -44,9 +45,18 @@ def unary(w: Writer, step: Step) -> str:
 
 
 def _round(w: Writer, x: str, dtype: str) -> str:
-    """Half away from zero."""
-    size = w.node("Floor", [w.node("Add", [w.node("Abs", [x]), w.constant(0.5, dtype)])])
-    return w.node("Mul", [w.node("Sign", [x]), size])
+    """Half away from zero. What is behind the point is compared, as adding a half would round."""
+    size = w.node("Abs", [x])
+    down = w.node("Floor", [size])
+    is_up = w.node("GreaterOrEqual", [w.node("Sub", [size, down]), w.constant(0.5, dtype)])
+    found = w.node("Add", [down, w.cast(is_up, dtype)])
+    return w.node("Mul", [w.node("Sign", [x]), found])
+
+
+def _silu(w: Writer, x: str, dtype: str) -> str:
+    """`x sigmoid(x)`, for minus infinity as for the least number, whose sigmoid is 0, too."""
+    least = w.node("Max", [x, w.constant(float(ml_dtypes.finfo(dtype).min), dtype)])
+    return w.node("Mul", [least, w.node("Sigmoid", [least])])
 
 
 _COMPOSED: dict[str, Any] = {
@@ -54,7 +64,7 @@ _COMPOSED: dict[str, Any] = {
     "expm1": expm1,
     "log1p": log1p,
     "round": _round,
-    "silu": lambda w, x, dtype: w.node("Mul", [x, w.node("Sigmoid", [x])]),
+    "silu": _silu,
     "not": lambda w, x, dtype: w.node("Not", [_truth(w, x, dtype)]),
     "bitwise_not": lambda w, x, dtype: w.node("BitwiseNot" if dtype != "bool" else "Not", [x]),
     "isnan": lambda w, x, dtype: w.node("IsNaN", [x]),
@@ -122,6 +132,9 @@ def number(w: Writer, value: Any, dtype: str) -> str:
     """A number as a constant of a dtype; one that depends on sizes is computed."""
     if isinstance(value, Extent):
         return w.scalar(value, dtype)
+    if isinstance(value, Reciprocal):  # rounded once, as numbers of Python are
+        wide = [w.constant(value.sign, "float64"), w.scalar(value.of, "float64")]
+        return w.cast(w.node("Div", wide), dtype)
     return w.constant(float(value) if isinstance(value, str) else value, dtype)
 
 

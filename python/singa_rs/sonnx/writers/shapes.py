@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,17 +55,39 @@ def slice_(w: Writer, step: Step) -> str:
 def index(w: Writer, step: Step) -> str:
     """As `slice_`, without the axes at which one place is selected."""
     of = step.attrs["of"]
-    made = sliced(w, step.inputs[0], of["ranges"])
-    return w.node("Squeeze", [made, w.ints(of["dropped"])]) if of["dropped"] else made
+    (value,) = step.inputs
+    made = sliced(w, value, of["ranges"], of["bounds"])
+    if of["dropped"]:
+        return w.node("Squeeze", [made, w.ints(of["dropped"])])
+    if made == w.name(value):
+        w.sources[step.outputs[0]] = w.source(value)
+    return made
 
 
-def sliced(w: Writer, value: int, ranges: tuple[tuple[Number, Number, Number], ...]) -> str:
-    """Parts along the axes that are not whole."""
-    shape, columns = w.shape(value), []
-    for axis, ((start, count, step), extent) in enumerate(zip(ranges, shape, strict=True)):
+#: The bounds of a slice, as Python has them.
+_Bounds = tuple[Number | None, Number | None]
+
+
+def sliced(
+    w: Writer,
+    value: int,
+    ranges: tuple[tuple[Number, Number, Number], ...],
+    bounds: Sequence[_Bounds | None] = (),
+) -> str:
+    """Parts along the axes that are not whole; of slices the bounds may be known, too."""
+    columns = []
+    known = itertools.zip_longest(ranges, w.shape(value), bounds)
+    for axis, ((start, count, step), extent, own) in enumerate(known):
         if start == 0 and step == 1 and count == extent:
             continue
-        columns.append((start, _end(start, count, step, extent), axis, step))
+        if isinstance(step, Extent):
+            raise NotImplementedError("export: a slice whose step depends on the sizes")
+        is_fixed = all(isinstance(one, int) for one in (start, count, extent))
+        if own is None or is_fixed:
+            begin, end = start, _end(start, count, step, extent)
+        else:
+            begin, end = _as_given(own, step)
+        columns.append((begin, end, axis, step))
     if not columns:
         return w.name(value)
     return w.node(
@@ -71,11 +95,18 @@ def sliced(w: Writer, value: int, ranges: tuple[tuple[Number, Number, Number], .
     )
 
 
-def _end(start: Number, count: Number, step: Number, extent: Number) -> Number:
+def _as_given(bounds: _Bounds, step: int) -> tuple[Number, Number]:
+    """A slice's bounds, which ONNX takes as Python does: also where they are beyond the axis."""
+    first, last = (0, 2**62) if step > 0 else (2**62, -(2**62))
+    begin, end = bounds
+    return first if begin is None else begin, last if end is None else end
+
+
+def _end(start: Number, count: Number, step: int, extent: Number) -> Number:
     """Where a range ends, as ONNX counts."""
-    if isinstance(step, Extent):
-        raise NotImplementedError("export: a slice whose step depends on the sizes")
     end = _plus(start, _times(count, step))
+    if isinstance(start, int) and start < 0:  # one place, counted from the end
+        return end or 2**62
     if not isinstance(end, Extent):
         return -(2**62) if end < 0 else end
     return 2**62 if step > 0 and end == extent else end
@@ -130,30 +161,3 @@ def _exact(value: Any) -> int | float:
     if isinstance(value, Extent):
         raise NotImplementedError("export: arange: a start or step that depends on the sizes")
     return value
-
-
-@writes("write copy")
-def write_copy(w: Writer, step: Step) -> str:
-    """A copy into a part of a tensor: padding, where the tensor is filled with one value."""
-    whole = step.before
-    maker, shape = w.makers.get(whole), w.shape(whole)
-    begins = _begins(step, shape)
-    if maker is None or maker.name != "fill" or begins is None:
-        raise NotImplementedError("export: a write into a part of a tensor that is not all alike")
-    part = w.shape(step.inputs[0])
-    ends = [_plus(n, _times(_plus(b, m), -1)) for n, b, m in zip(shape, begins, part, strict=True)]
-    value = w.constant(maker.attrs["value"], w.meta(whole).dtype)
-    return w.node("Pad", [w.name(step.inputs[0]), w.ints([*begins, *ends]), value])
-
-
-def _begins(step: Step, shape: tuple[Number, ...]) -> list[Number] | None:
-    """Where a part with the strides of the whole begins along each axis; None for another part."""
-    left, found, stride = step.attrs["start"], [], 1
-    if any(isinstance(n, Extent) for n in (left, *shape[1:], *step.attrs["strides"])):
-        return None
-    for extent, have in zip(shape[:0:-1], step.attrs["strides"][::-1], strict=False):
-        if have != stride:
-            return None
-        found.append(left // stride % extent)
-        stride *= extent
-    return [left // stride, *found[::-1]]

@@ -266,7 +266,7 @@ fn normalised_rows(s: &mut Sketch) -> Option<()> {
 
 fn ordered(s: &mut Sketch) -> Option<()> {
     let (x, axis, forward) = (s.numbers(&[3, 4])?, s.random.below(2), s.is());
-    let (f, count) = (s.random.pick(&["sum", "prod"]), s.is().then_some(2));
+    let (f, count) = (s.random.pick(&["sum", "prod", "max"]), s.is().then_some(2));
     let scan = json!({"op": "scan", "f": f, "axis": axis, "exclusive": s.is(), "reverse": forward});
     let y = s.op(scan, &[x])?;
     let sort = json!({"op": "sort", "axis": axis, "descending": forward, "count": count});

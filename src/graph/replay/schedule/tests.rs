@@ -56,11 +56,7 @@ fn a_bound_makes_nodes_take_turns_as_for_one_thread() {
         let Recorder { queue, roles, kernels } = recorder;
         let always = super::Parallel { least_gain: 0, ..super::Parallel::new(2) };
         let with = |most_bytes| super::Parallel { most_bytes, ..always };
-        let made = match most_bytes {
-            Some(bytes) => Graph::parallel(queue, roles, &kernels, with(bytes)),
-            None => Graph::new(queue, roles, &kernels),
-        };
-        made.unwrap()
+        Graph::planned(queue, roles, &kernels, most_bytes.map(with)).unwrap()
     };
     let (free, serial) = (graph(Some(usize::MAX)).arena_bytes(), graph(None).arena_bytes());
     assert_eq!((free, serial), (8 << 12, 1 << 12));
@@ -77,13 +73,9 @@ fn what_gains_too_little_is_run_by_one_thread() {
     let parallel = |length: usize, count: usize| {
         let mut recorder = Recorder::default();
         branches(&mut recorder, count, length, 16);
-        let graph = Graph::parallel(
-            recorder.queue,
-            recorder.roles,
-            &recorder.kernels,
-            super::Parallel::new(2),
-        )
-        .unwrap();
+        let Recorder { queue, roles, kernels } = recorder;
+        let two = Some(super::Parallel::new(2));
+        let graph = Graph::planned(queue, roles, &kernels, two).unwrap();
         graph.schedule().unwrap().segments.clone()
     };
     assert_eq!(parallel(1000, 1), []);

@@ -1,0 +1,188 @@
+"""Whether a program that was traced for some sizes of the dynamic axes is that for others, too."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..record import Operations
+from .extents import Extent, Number, Reciprocal, Sizes, same
+from .program import Numbered, Program
+
+#: Traces a call for these sizes; raises what the model does for sizes that it does not take.
+Trace = Callable[[Sizes], Operations]
+
+#: Sizes that are looked at because clamping shows at small ones.
+_SMALL = 64
+#: The most sizes below and above those of the inputs that are traced because of slices.
+_MOST = 3
+
+
+def check_other_sizes(made: Program, base: Sizes, trace: Trace) -> None:
+    """Refuses a program that does something else, takes other parts of its tensors, or has results
+    of other shapes, for sizes far from those that it was traced for, unless the model raises for
+    them.
+
+    Raises:
+        ValueError: it does.
+    """
+    others = [
+        {**base, label: n}
+        for label, size in base.items()
+        for n in (1, size * max(4, -(-_SMALL // size)))
+    ]
+    for one in _slices(made):
+        for sizes in one.off(base):
+            if _traced(trace, sizes) is not None:
+                raise ValueError(
+                    f"export: {one} takes other elements for {sizes} than follows from {base}; "
+                    "want a slice that the axis does not cut short, or a model that raises an "
+                    "error for such sizes"
+                )
+        others += (sizes for sizes in one.empty(base) if sizes not in others)
+    for sizes in others:
+        found = _traced(trace, sizes)
+        if found is not None:
+            _check_shapes(made, found, sizes)
+            _check_numbers(made, found, sizes)
+
+
+def _traced(trace: Trace, sizes: Sizes) -> Operations | None:
+    """None for sizes that the model does not take."""
+    with contextlib.suppress(Exception):
+        return trace(sizes)
+    return None
+
+
+def _check_shapes(made: Program, found: Operations, sizes: Sizes) -> None:
+    got = [one.shape for one in found.results]
+    shapes = (made.metas[i].shape for i in made.results)
+    want = [tuple(max(_at(n, sizes), 0) for n in shape) for shape in shapes]
+    if got != want:
+        raise ValueError(
+            f"export: got results of shapes {got} for {sizes}, want {want}, which follow from "
+            "other sizes: the program is not the same for all sizes"
+        )
+
+
+def _slices(made: Program) -> Iterator[_Slice]:
+    """The slices that depend on sizes."""
+    for step in made.steps:
+        if step.name == "view_index":
+            shape, of = made.metas[step.inputs[0]].shape, step.attrs["of"]
+            known = zip(shape, of["bounds"], of["ranges"], strict=True)
+            slices = (_Slice(*one) for one in known if one[1] is not None)
+            yield from (one for one in slices if one.labels)
+
+
+class _Slice:
+    """A slice along an axis, as the program has it, and as it was traced."""
+
+    def __init__(
+        self,
+        extent: Number,
+        bounds: tuple[Number | None, Number | None],
+        taken: tuple[Number, Number, Number],
+    ) -> None:
+        self._extent, self._bounds, self._taken = extent, bounds, taken
+        self._numbers = [one for one in (extent, *bounds, *taken) if one is not None]
+        known = (one.terms for one in self._numbers if isinstance(one, Extent))
+        #: The dynamic axes that it depends on.
+        self.labels = sorted({name for terms in known for names in terms for name in names})
+
+    def __str__(self) -> str:
+        start, stop = ("" if one is None else one for one in self._bounds)
+        step = "" if self._taken[2] == 1 else f":{self._taken[2]}"
+        return f"the slice [{start}:{stop}{step}] of an axis of size {self._extent}"
+
+    def off(self, base: Sizes) -> Iterator[Sizes]:
+        """Sizes for which it is not what was traced, those nearest to `base` first."""
+        return self._where(base, lambda sizes: not self._fits(sizes))
+
+    def empty(self, base: Sizes) -> Iterator[Sizes]:
+        """Sizes for which it is empty, and less than that follows from those traced."""
+        return self._where(base, lambda sizes: _at(self._taken[1], sizes) < 0)
+
+    def _where(self, base: Sizes, is_wanted: Callable[[Sizes], bool]) -> Iterator[Sizes]:
+        for label in self.labels:
+            size = base[label]
+            others = sorted(self._candidates(size), key=lambda n: abs(n - size))
+            found = [n for n in others if is_wanted({**base, label: n})]
+            for side in ([n for n in found if n <= size], [n for n in found if n > size]):
+                for n in dict.fromkeys((*side[:_MOST], *side[-1:])):
+                    yield {**base, label: n}
+
+    def _candidates(self, size: int) -> set[int]:
+        """Small sizes, those around constants, and multiples and parts of a size."""
+        constants = {abs(one) for one in self._numbers if isinstance(one, int)}
+        near = {n + more for n in constants for more in (-1, 0, 1)}
+        powers = {size << i for i in range(7)} | {size >> i for i in range(1, 7)}
+        far = {2 * n + 1 for n in constants}
+        return {n for n in (*range(1, _SMALL), *near, *powers, *far) if n > 0}
+
+    def _fits(self, sizes: Sizes) -> bool:
+        """Whether the traced part is the slice's for these sizes; none may be one of any start."""
+        start, count, step = (_at(one, sizes) for one in self._taken)
+        begin, end = (None if one is None else _at(one, sizes) for one in self._bounds)
+        extent = max(_at(self._extent, sizes), 0)
+        if step < 0 and begin is not None and begin < -extent:
+            return False  # ONNX begins with the first element, Python with none
+        taken = range(*slice(begin, end, step).indices(extent))
+        return count <= 0 if not taken else (start, count) == (taken.start, len(taken))
+
+
+def _check_numbers(made: Program, found: Operations, sizes: Sizes) -> None:
+    """Compares the numbers of a program with those of a trace, if that has the same operations: it
+    may have shorter ways for extents of 1.
+
+    Raises:
+        ValueError: numbers differ.
+    """
+    try:
+        steps = Numbered(found).steps
+    except (NotImplementedError, ValueError):  # where a part is the whole, for extents of 1
+        return
+    if [one[:1] + one[2:] for one in made.steps] != [one[:1] + one[2:] for one in steps]:
+        return
+    for want, got in zip(made.steps, steps, strict=True):
+        if not _agree(want.attrs, got.attrs, sizes):
+            raise ValueError(
+                f"export: {want.name}: got {got.attrs} for {sizes}, want {want.attrs}, which "
+                "follow from other sizes: the program is not the same for all sizes"
+            )
+
+
+def _agree(want: Any, got: Any, sizes: Sizes, key: str = "") -> bool:
+    """Whether an attribute is what follows from the sizes. What is empty may have any place, and
+    be of less than no elements."""
+    if isinstance(want, dict):
+        is_alike = list(want) == list(got)
+        return is_alike and all(
+            _agree(one, got[k], sizes, k) for k, one in want.items() if k != "bounds"
+        )
+    if key == "ranges" and want is not None and got is not None:
+        return all(_same_range(*pair, sizes) for pair in zip(want, got, strict=True))
+    if isinstance(want, (tuple, list)):
+        pairs = list(zip(want, got, strict=False))
+        return len(want) == len(got) and all(_agree(a, b, sizes) for a, b in pairs)
+    if isinstance(want, Reciprocal):
+        below = want.of.at(sizes)
+        return below != 0 and want.sign / below == got
+    if isinstance(want, Extent):
+        value = want.at(sizes)
+        return value == got or (key != "scalar" and value < 0 and got == 0)
+    return same(want, got)
+
+
+def _same_range(want: tuple[Number, ...], got: tuple[int, ...], sizes: Sizes) -> bool:
+    """Whether a range is what follows from the sizes: an empty one has no place, one of a single
+    place no step."""
+    start, count, step = (_at(one, sizes) for one in want)
+    if got[1] == 0:
+        return count <= 0
+    return (start, count) == got[:2] and (count == 1 or step == got[2])
+
+
+def _at(number: Number, sizes: Sizes) -> int:
+    return number.at(sizes) if isinstance(number, Extent) else number

@@ -1,0 +1,50 @@
+"""Wrong arguments of exports are refused by name; what other packages take is taken."""
+
+import numpy as np
+import pytest
+from onnx_models import real
+from singa_rs import sonnx
+from test_sonnx_export import check
+
+X = real(2, 3)
+
+
+def double(x):
+    return x * 2
+
+
+def test_axes_without_names():
+    proto = check(double, [X], {"x": [0, -1]}, [[real(5, 4)]])
+    dims = proto.graph.input[0].type.tensor_type.shape.dim
+    assert [one.dim_param for one in dims] == ["x_0", "x_-1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"dynamic": {"x": {0: 3}}}, TypeError, "dynamic: got 0: 3 for x, want the axes' names"),
+        ({"dynamic": {"x": {0: None}}}, TypeError, "dynamic: got 0: None for x"),
+        ({"dynamic": {"x": {"batch": 0}}}, TypeError, "dynamic: got 'batch': 0 for x"),
+        ({"dynamic": {"x": 0}}, TypeError, "dynamic: got 0 for x"),
+        ({"dynamic": ["x"]}, TypeError, "dynamic: got .'x'., want axes by inputs' names"),
+        ({"dynamic": {"x": {0: "a", -2: "b"}}}, ValueError, "dynamic: axis -2 of x has two names"),
+        ({"input_names": [3]}, TypeError, "input_names: got .3., want a list of 1 names"),
+        ({"input_names": "x"}, TypeError, "input_names: got 'x', want a list of 1 names"),
+        ({"output_names": ["x"]}, ValueError, "output_names: got .'x'., which are names of inputs"),
+    ],
+)
+def test_what_does_not_fit(options, kind, message):
+    with pytest.raises(kind, match=f"^export: {message}"):
+        sonnx.model_proto(double, [X], **options)
+
+
+@pytest.mark.parametrize("inputs", [X, {"x": X}, None])
+def test_inputs_are_a_list(inputs):
+    with pytest.raises(TypeError, match="^export: inputs: got .*, want a list of what"):
+        sonnx.model_proto(double, inputs)
+
+
+def test_an_input_may_have_the_usual_name_of_an_output():
+    proto = sonnx.model_proto(double, [X], input_names=["y"])
+    assert [one.name for one in proto.graph.output] == ["y_"]
+    np.testing.assert_array_equal(sonnx.prepare(proto).run([X])[0], X * 2)
