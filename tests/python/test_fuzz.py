@@ -69,6 +69,7 @@ RARE_FAMILIES = {
     "gather_elements_grad": "few programs take elements at places of what is trained",
     "solve": "one public function among hundreds",
     "tensor_scatter": "one public function among hundreds",
+    "triangular_solve": "one public function among hundreds",
 }
 
 

@@ -10,7 +10,8 @@ import warnings
 import numpy as np
 import pages
 import pytest
-from singa_rs import Step, autograd, device, layer, module, opt, sonnx, tensor
+from singa_rs import Step, autograd, device, dist, layer, module, opt, sonnx, tensor
+from singa_rs.dist import group
 from singa_rs.dist.place import place_of
 from singa_rs.tensor import Tensor, as_tensor
 
@@ -143,10 +144,23 @@ def elsewhere(x):
     return place_of(given)
 
 
+def left(x):
+    dist.shutdown()
+    group._state.has_left = True
+    try:
+        dist.init()
+    finally:
+        group._state.has_left = False
+
+
 #: What is refused, by a part of what is said then.
 REFUSED = {
     "create_cuda_gpu_on": lambda x: device.create_cuda_gpu(),
     "several machines": elsewhere,
+    "left the others by shutdown": left,
+    'amp="float16" and check_finite': lambda x: Net(
+        lambda net, x, y: net.forward(x), amp="float16", check_finite=True
+    ),
     "add: got dtype int16": lambda x: as_tensor([1], dtype="int16") + as_tensor([1], dtype="int16"),
     "complex128": lambda x: tensor.from_numpy(np.array([1j])),
     "axpy": lambda x: tensor.axpy(2.0, x, np.zeros(2)),

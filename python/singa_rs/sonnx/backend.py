@@ -44,7 +44,7 @@ class SingaRep(BackendRep):
         values for, or all that it lists; recorded and replayed, but not for all, unless
         `autograd.training` is set."""
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
-        wanted = chain(self.model.wanted(len(given)), repeat(("", 0)))
+        wanted = chain(self.model._wanted_of(len(given)), repeat(("", 0)))
         args = [self._input(x, *one) for x, one in zip(given, wanted, strict=False)]
         found = self.model.outputs(args, last_layers, aux_output)
         if self.is_graph or any([isinstance(x, Tensor) for x in given]):

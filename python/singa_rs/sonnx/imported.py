@@ -140,7 +140,7 @@ class SONNXModel(Module):
         full = self._full
         return self._body if full is None or count != len(full.inputs) else full
 
-    def wanted(self, count: int) -> Sequence[tuple[str, int]]:
+    def _wanted_of(self, count: int) -> Sequence[tuple[str, int]]:
         """The names of the inputs, where so many are given, and their declared element types."""
         whole = self._whole(count)
         return self._wanted if whole is self._body else tuple(self._types.items())

@@ -53,6 +53,18 @@ def _assign(d: Draw, sign: str) -> Text:
 
 for _short in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod"):
     register((f"Tensor.__i{_short}__",), _SIGNS[_short], _assign)
+_BITS = ("int8", "uint8", "int32", "int64", "bool")
+
+
+def _change_bits(d: Draw, sign: str) -> Text:
+    found = {n: d.value(n).dtype.name for n in d.pool}
+    kinds = _BITS[:-1] if sign in ("<<", ">>") else _BITS
+    a = d.rng.choice([n for n, kind in found.items() if kind in kinds] or [""])
+    return a and f"!{a} {sign}= {bools(d) if found[a] == 'bool' else 2}"
+
+
+for _short in ("and", "or", "xor", "lshift", "rshift"):
+    register((f"Tensor.__i{_short}__",), _SIGNS[_short], _change_bits)
 for _short, _text in {"abs": "abs({})", "neg": "-{}", "pos": "+{}"}.items():
     RECIPES[f"Tensor.__{_short}__"] = lambda d, text=_text: text.format(d.any())
 RECIPES["Tensor.__invert__"] = lambda d: f"~{bools(d)}"

@@ -45,6 +45,7 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys((*_COMPARED, *(f"{f}_scalar" for f in _COMPARED), "not", "any", "all"), _TRUTH),
     **dict.fromkeys((*elementwise.BITS, *(f"{f}_scalar" for f in elementwise.BITS)), _STEPS),
     **dict.fromkeys(("argmax", "argmin", "floor_divide", "floor_divide_scalar"), _STEPS),
+    "running_max": "cummax takes the elements at its places",
     **{f"{of}_places": "its result is indices" for of in movement.PLACES},
     **dict.fromkeys(("remainder", "remainder_scalar"), _JUMPS),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),

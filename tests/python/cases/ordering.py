@@ -63,6 +63,22 @@ for f, (function, start, public) in SCANS.items():
         )
 
 
+for label, (axis, exclusive, reverse) in FORMS.items():
+    for kind, start, dtypes in (("", -np.inf, FLOATS), ("-int", -(2**63), WIDE_INTS)):
+        wide = np.asarray if not kind else lambda x: np.asarray(x).astype(np.int64)
+        reference = scanned(np.maximum.accumulate, axis, exclusive, reverse, start)
+        table.case(
+            "scan",
+            lambda x, reference=reference, wide=wide: reference(wide(x)),
+            Arg(S, -2, 2) if not kind else Arg(S, 0, 3, integral=True),
+            attrs={"f": "max", "axis": axis, "exclusive": exclusive, "reverse": reverse},
+            label=f"max-{label}{kind}",
+            dtypes=dtypes,
+            out="int64" if kind else None,
+            empty=(((2, 0, 3),),),
+        )
+
+
 def ordered(x, axis, descending, count):
     """The values and their places, stable, NaN greatest."""
     rank = np.where(np.isnan(x), np.inf, x) if x.dtype.kind == "f" else x.astype(np.int64)
