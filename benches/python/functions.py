@@ -52,6 +52,11 @@ _PLACES = RNG.integers(0, 1000, (1000, 1000))
 #: Places along the last axis, of either library.
 PLACES = tensor.from_numpy(_PLACES), torch.from_numpy(_PLACES)
 
+_LABELS = RNG.integers(0, 8192, 512)
+_LABELS[::4] = -100
+#: Classes of rows, a quarter of which does not count, of either library.
+LABELS = tensor.from_numpy(_LABELS), torch.from_numpy(_LABELS)
+
 #: name, shape, ours, PyTorch's, whether a gradient is timed, too.
 CASES = [
     ("tanh", (512, 1024), autograd.tanh, torch.tanh, True),
@@ -83,6 +88,30 @@ CASES = [
     ("layer_norm", (4096, 384), autograd.layer_norm, with_shape(F.layer_norm), True),
     ("layer_norm", (2048, 1024), autograd.layer_norm, with_shape(F.layer_norm), True),
     ("rms_norm", (4096, 384), autograd.rms_norm, with_shape(F.rms_norm), True),
+    (
+        "cross entropy with rows to ignore",
+        (512, 8192),
+        lambda x: autograd.softmax_cross_entropy(x, LABELS[0], ignore_index=-100),
+        lambda x: F.cross_entropy(x, LABELS[1]).reshape(1),
+        True,
+    ),
+    (
+        "nll_loss",
+        (512, 8192),
+        lambda x: autograd.nll_loss(x, LABELS[0], ignore_index=-100),
+        lambda x: F.nll_loss(x, LABELS[1]).reshape(1),
+        True,
+    ),
+    *(
+        (
+            f"cummax axis {axis}",
+            (1000, 1000),
+            lambda x, a=axis: x.cummax(a)[0],
+            lambda x, a=axis: x.cummax(a)[0],
+            True,
+        )
+        for axis in (1, 0)
+    ),
     *(
         (
             f"cumsum axis {axis}",

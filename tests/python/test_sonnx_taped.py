@@ -132,11 +132,19 @@ def test_to_onnx_of_a_write_into_a_part():
     try:
         x = Tensor(data=real(3, 3))
         y = x * 2
-        y[::2] = x[:2]
-        with pytest.raises(NotImplementedError, match="to_onnx: a write into a part .* use export"):
+        y[::2] = x[:2] - 1
+        y.T[0] = x[0]
+        made = sonnx.to_onnx([x], [y + 1])
+        y[0] = 7.0
+        with pytest.raises(NotImplementedError, match="a write of constants .* use export"):
             sonnx.to_onnx([x], [y])
     finally:
         autograd.training = False
+    given = real(3, 3) + 1
+    want = given * 2
+    want[::2] = given[:2] - 1
+    want[:, 0] = given[0]
+    np.testing.assert_allclose(there(made, [given])[0], want + 1, rtol=1e-6)
 
 
 def test_to_onnx_needs_a_tape():

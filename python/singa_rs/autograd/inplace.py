@@ -148,6 +148,12 @@ class _Patch(Rule):
     def __init__(self, view: View | _Run) -> None:
         self.view = view
 
+    def forward(self, old: Tensor, part: Tensor) -> Tensor:
+        """The old value with the part in it."""
+        made = ops.copy(old)
+        ops.copy.into([part], [self.view.forward(made)])
+        return made
+
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Those of the rest of the old value, None if nothing is left of it, and of the part."""
         (dy,) = dys

@@ -77,10 +77,10 @@ def _runner(noted: record.Operations) -> Run:
 
 
 def _check_computes(node: Rule) -> None:
-    """Rules of what has been written in place say how gradients flow, and compute nothing."""
+    """Rules of constants that have been written in place compute nothing."""
     if type(node).forward is Rule.forward:
         raise NotImplementedError(
-            "to_onnx: a write into a part of a tensor cannot be computed again from the tape; use "
+            "to_onnx: a write of constants cannot be computed again from the tape; use "
             "export, which sees the computation itself"
         )
 
