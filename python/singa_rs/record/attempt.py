@@ -17,7 +17,7 @@ from ..autograd.order import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
-from .effects import Effects, Undo, changes, effects
+from .effects import Effects, Undo, changes, effects, kind
 from .memory import matches, pattern, text
 from .options import Options
 from .reads import Reads
@@ -253,6 +253,7 @@ class Attempt:
         """Forgets all that a comparison with a later recording does not need, so that it keeps no
         memory."""
         self.call.let_go()
+        self._given = ()
         self.call.root = None  # the model keeps the attempt, which must not keep the model alive
         self.before.let_go()
         self.after.let_go()
@@ -293,6 +294,10 @@ class Attempt:
             difference = later.unseen.difference()
         if difference is not None:
             return difference
+        for path in self.changes.keys() - later.changes.keys() - later.symbols.results.keys():
+            left, found = self.after.items.get(path), later.before.items.get(path)
+            if kind(left) != kind(found):
+                return f"attribute {path}, which one of them alone changed"
         found = effects(self.changes, later.changes, later.after, later.symbols.results)
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():

@@ -14,7 +14,7 @@ from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
-from .memory import Memory, memory, text
+from .memory import Memory, is_made, memory, text
 from .places import Place
 from .programs import is_program
 from .snapshot import Item, Snapshot
@@ -139,7 +139,7 @@ def _differs(path: str, old: Mapping[str, Item], item: Item) -> bool:
 
 
 def _is_made(item: Item | None) -> bool:
-    return item is not None and type(item.value) is Memory and item.value.is_recorded
+    return item is not None and is_made(item.value)
 
 
 def _say(item: Item | None) -> str:
@@ -154,6 +154,12 @@ def _put_back(array: np.ndarray, elements: bytes) -> None:
 
 def _of_item(item: Item) -> tuple[Any, Any, Any]:
     return item.owner, item.key, places.read(item.owner, item.key)
+
+
+def _is_without_value(place: tuple[Any, Any, Any]) -> bool:
+    """Whether a place now holds a tensor that is only recorded."""
+    now = places.read(*place[:2])
+    return isinstance(now, Tensor) and is_made(memory(now))
 
 
 def _write_back(owner: Any, key: Any, value: Any) -> None:
@@ -189,7 +195,8 @@ class Undo:
     def __call__(self, keep_state: bool = False, runs_again: bool = False) -> None:
         """Undoes everything; with `keep_state`, all but the creation of parameters and moments.
         What a step has replaced outside of the model by other than numbers is put back only if it
-        `runs_again`. Where something cannot be undone, all else is."""
+        `runs_again`, or if it is a tensor that has no value. Where something cannot be undone, all
+        else is."""
         with ExitStack() as later:  # calls in reverse order, whatever errors there are
             later.callback(self._restore_arrays)
             if not keep_state:
@@ -199,7 +206,10 @@ class Undo:
             later.callback(self.tapping.restore)
             for x, attributes in self._arguments:
                 later.callback(places.refill, x.__dict__, attributes)
-            for place in reversed(self._places + (self._outside if runs_again else [])):
+            outside = self._outside
+            if not runs_again:
+                outside = list(filter(_is_without_value, outside))
+            for place in reversed(self._places + outside):
                 later.callback(_write_back, *place)
             for container, copy in reversed(self._contents):
                 later.callback(places.refill, container, copy)

@@ -48,6 +48,11 @@ def memory(tensor: Tensor) -> Hashable:
     return Memory(spot, (tensor.shape, tensor.dtype, flags), tensor.is_recorded)
 
 
+def is_made(value: Any) -> bool:
+    """Whether what an attribute holds is a tensor that a recording makes."""
+    return type(value) is Memory and value.is_recorded
+
+
 def _place(tensor: Tensor) -> tuple[int, int | tuple[int, int]]:
     """A tensor's block and where it is in that; of one that is divided among ranks, this rank's
     share of its unit, which is what graphs use."""

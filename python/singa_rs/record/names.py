@@ -11,9 +11,11 @@ from weakref import WeakKeyDictionary
 class Names(NamedTuple):
     """The names in a piece of code and in what it defines."""
 
+    #: Those that it reads or sets.
     of_globals: frozenset[str]
     of_attributes: frozenset[str]
-    #: Of both, and of variables, those that it loads for more than to append to what they name.
+    #: Of both, and of variables, those that it loads for more than to append to what they name, or
+    #: that it sets, unless it makes an object.
     read: frozenset[str]
     #: Modules that it imports.
     of_modules: frozenset[str]
@@ -31,9 +33,11 @@ def names_of(code: CodeType) -> Names:
     found = _known_names.get(code)
     if found is None:
         steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-        of_globals = {step.argval for step in steps if step.opname in GLOBAL}
+        used = (*GLOBAL, "STORE_GLOBAL", "DELETE_GLOBAL")
+        of_globals = {step.argval for step in steps if step.opname in used}
         compared = _compared(steps) | ({"id"} & of_globals)
-        names = (of_globals, code.co_names, _read(steps))
+        of_own = _read(steps) if code.co_name == "__init__" else _read(steps) | _set(steps)
+        names = (of_globals, code.co_names, of_own)
         own = (*names, _imported(steps), compared, _classed(steps))
         inner = [names_of(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
@@ -56,6 +60,12 @@ def _read(steps: list[dis.Instruction]) -> set[str]:
         if step.opname in ("IMPORT_FROM", "MATCH_CLASS"):
             found.add("__match_args__" if step.opname == "MATCH_CLASS" else step.argval)
     return {name for name in found if isinstance(name, str)}
+
+
+def _set(steps: list[dis.Instruction]) -> set[str]:
+    """The globals and attributes that code sets or deletes."""
+    kinds = ("STORE_GLOBAL", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_ATTR")
+    return {step.argval for step in steps if step.opname in kinds}
 
 
 def _imported(steps: list[dis.Instruction]) -> set[str]:

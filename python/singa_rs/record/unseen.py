@@ -14,7 +14,7 @@ import numpy as np
 from .. import _core
 from ..shown import listed
 from ..tensor.keys import is_scalar
-from .memory import Memory
+from .memory import is_made
 from .names import names_of
 from .programs import is_program
 
@@ -127,12 +127,12 @@ def _names_source(function: FunctionType) -> bool:
 
 def globals_set(before: Snapshot, after: Snapshot) -> list[str]:
     """The globals, and what else lies outside of the model, that a step sets to another value, but
-    no tensor, or makes longer or shorter."""
+    no tensor that it makes, or makes longer or shorter."""
     names = []
     for path in sorted(before.outside & after.outside):
-        old, new = before.items[path].value, after.items[path].value
-        is_tensor = Memory in (type(old), type(new))
-        if old != new and not is_tensor and not any(path.startswith(f"{n}.") for n in names):
+        old, new = before.items[path], after.items[path]
+        changes = old.value != new.value and not is_made(new.value)
+        if changes and not any(path.startswith(f"{n}.") for n in names):
             names.append(path)
     return names
 
