@@ -174,3 +174,20 @@ def test_a_rule_that_a_recording_has_used_is_another_node_elsewhere():
     net.plan(x)
     loss.backward()
     assert given.grad.numpy().tolist() == [[0.0, 1.0]]
+
+
+def test_an_operation_may_have_settings():
+    class Scaled(autograd.Operator):
+        def __init__(self):
+            super().__init__()
+            self.settings = {"by": 2.0}
+
+        def forward(self, x):
+            return x * self.settings["by"]
+
+        def backward(self, dy):
+            return dy * self.settings["by"]
+
+    operation, x = Scaled(), from_numpy(np.ones(2, np.float32))
+    made = [operation(x) for _ in range(2)]
+    assert [(one[0] if isinstance(one, tuple) else one).sum().item() for one in made] == [4, 4]

@@ -199,6 +199,7 @@ def test_bools_are_not_counted_where_they_are_only_moved():
     for made in (
         autograd.cat([BOOLS, BOOLS]), autograd.cat([t, BOOLS]), autograd.maximum(t, BOOLS),
         autograd.max(t, t), autograd.block_diag(t, t), autograd.append(t, BOOLS),
+        autograd.maximum(t, True), autograd.minimum(t, np.True_),
     ):  # fmt: skip
         assert made.dtype == tensor.bool_
     assert autograd.sum(t, t).dtype == tensor.int32

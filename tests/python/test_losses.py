@@ -311,3 +311,28 @@ def test_weights_are_states():
     assert list(made.get_states()) == ["weight"] and not made.get_params()
     with pytest.raises(ValueError, match="NLLLoss: reduction"):
         layer.NLLLoss(reduction="avg")
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_weights_of_classes_give_the_same_number_whatever_made_them(smoothing):
+    """Also where a class of weight 0 is impossible."""
+    autograd.training = True
+    x = from_numpy(np.array([[0, 1, -np.inf], [2, -np.inf, 0]], np.float32))
+    if smoothing:
+        x = x.clip(-50, 50)
+    t = from_numpy(np.array([[0.5, 0.5, 0], [1, 0, 0]], np.float32))
+    plain = autograd.softmax_cross_entropy(x, t, label_smoothing=smoothing).item()
+    made = autograd.softmax_cross_entropy(x, t * 0.5 + t * 0.5, label_smoothing=smoothing).item()
+    autograd.training = False
+    np.testing.assert_allclose(made, plain, rtol=1e-6)
+
+
+def test_second_derivatives_beside_a_row_to_ignore():
+    autograd.training = True
+    x = from_numpy(np.array([[0, 1, 2], [np.nan, 0, 1], [2, 0, 1]], np.float32))
+    x.stores_grad = True
+    loss = autograd.softmax_cross_entropy(x, np.array([0, -100, 2]), ignore_index=-100)
+    (slope,) = autograd.gradients(loss, xs=[x], create_graph=True)
+    (second,) = autograd.gradients((slope[::2] ** 2.0).sum(), xs=[x])
+    autograd.training = False
+    assert np.isfinite(second.numpy()[::2]).all() and np.isfinite(slope.numpy()).all()

@@ -102,3 +102,12 @@ def test_steps_along_an_axis_of_any_size_are_refused():
 
     with pytest.raises(NotImplementedError, match="export: a write in steps along an axis whose"):
         sonnx.model_proto(interleave, [X], dynamic=BATCH)
+
+
+def test_a_shift_along_an_axis_of_any_size():
+    def shifted(x):
+        made = tensor.zeros(x.shape)
+        made[1:] = x[:-1] * 2
+        return made
+
+    check(shifted, [X], BATCH, [[real(rows, 4)] for rows in (1, 2, 7)])

@@ -11,6 +11,7 @@ from . import binary, ops
 from .casting import cast
 from .finite import _flags
 from .pairs import _operands, float_operands
+from .precision import rounded_once
 from .rule import Rule
 from .shape import clone
 from .table import FUNCTIONS, public
@@ -82,6 +83,7 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 @public(methods="ldexp")
+@rounded_once
 def ldexp(x: Tensor, n: Any) -> Tensor:
     """`x * 2**n` (NumPy ldexp, PyTorch ldexp); integers become float32. Infinite where `2**n` is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from .._core import ShapeError
@@ -10,8 +11,8 @@ from ..tensor.numbers import as_array, whole
 from . import ops
 from .along import take_along_axis
 from .casting import floating
-from .index import Where, as_indices, gather
-from .loss import SoftMaxCrossEntropy, is_traced
+from .index import Where, as_indices, gather, where
+from .loss import SoftMaxCrossEntropy, is_traced, target_of
 from .reduce import as_axes, log_softmax, reduce_sum
 from .shape import reshape, transpose
 from .table import public
@@ -289,8 +290,10 @@ def _of_weights(
     name: str, logs: Tensor, t: Any, along: int, options: _Options, smoothing: float
 ) -> Tensor:
     """The terms of log probabilities given a weight for each class and row."""
-    t = like(name, t, logs)
-    t = t / reduce_sum(t, along, 1)
+    t = target_of(t, like(name, t, logs))
+    # Impossible classes of weight 0 are ignored altogether.
+    none = (t.detach() == 0) & (logs.detach() == -math.inf)
+    logs, t = where(none, 0.0, logs), t / reduce_sum(t, along, 1)
     if smoothing:
         t = t * (1 - smoothing) + smoothing / logs.shape[along]
     weight = _class_weights(name, options.weight, logs, along)

@@ -188,7 +188,7 @@ def _cross_entropy_grad(ignored: int | None = None) -> Function:
         counts = (t != ignored).detach()
         apart = _softmax(x, 1) - onehot(1, where(counts, t, 0), classes)
         count = reduce_sum(cast(counts, x.dtype), 0, 0)
-        return where(counts.reshape((rows, 1)), apart * (dy / count), 0.0)
+        return where(counts.reshape((rows, 1)), apart, 0.0) * (dy / count)
 
     return grad
 

@@ -235,6 +235,11 @@ def is_traced(t: Any) -> bool:
     return t._creator is not None or t.stores_grad
 
 
+def target_of(t: Any, made: Tensor) -> Tensor:
+    """What was made of a target, which passes a gradient on if the target gets one."""
+    return made if is_traced(t) else made.detach()
+
+
 @public(MeanSquareError, precision="wide")
 def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss, PyTorch
@@ -258,7 +263,7 @@ def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
             return SquaredDifference()(x, convert(t, x.dtype))[0]
         return MeanSquareError(t)(x)[0]
     made, target = alike("mse_loss", x, t)
-    apart = made - target
+    apart = made - target_of(t, target)
     return reduced("mse_loss", apart * apart, reduction, result_dtype(x))
 
 

@@ -13,6 +13,7 @@ from .classification import _class_weights, _labels, checked, column
 from .distance import _together
 from .index import Where, as_indices, gather
 from .lengths import pairwise_distance
+from .loss import target_of
 from .reduce import reduce_mean, reduce_sum
 from .shape import plain_reshape
 from .table import FUNCTIONS, public
@@ -46,7 +47,8 @@ def margin_ranking_loss(
     if a.shape != b.shape:
         raise ShapeError(f"{name}: got shapes {a.shape}, {b.shape}, want equal")
     a, sign = alike(name, a, t)
-    return reduced(name, _relu(least - sign * (a - b)), reduction, dtype)
+    apart = target_of(t, sign) * (a - b)
+    return reduced(name, _relu(least - apart), reduction, dtype)
 
 
 @public(precision="wide")
@@ -80,7 +82,7 @@ def soft_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     """
     check_reduction("soft_margin_loss", reduction)
     made, sign = alike("soft_margin_loss", x, t)
-    terms = _softplus(-(made * sign))
+    terms = _softplus(-(made * target_of(t, sign)))
     return reduced("soft_margin_loss", terms, reduction, result_dtype(x))
 
 
@@ -104,6 +106,7 @@ def multilabel_soft_margin_loss(
     name = "multilabel_soft_margin_loss"
     check_reduction(name, reduction)
     logits, target = alike(name, x, t)
+    target = target_of(t, target)
     if not logits.rank or not logits.shape[-1]:
         raise ShapeError(f"{name}: got shape {x.shape}, want classes on the last axis")
     terms = target * _softplus(-logits) + (1 - target) * _softplus(logits)

@@ -50,8 +50,8 @@ def _reflected(function: Operation) -> Operation:
 def _bitwise(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`&`, `|`, `^`, `<<` and `>>`: True and False are bools, not integers."""
 
-    def bits(*xs: Any) -> Tensor:
-        return function(*(as_tensor(x) if isinstance(x, (bool, np.bool_)) else x for x in xs))
+    def bits(a: Tensor, b: Any) -> Tensor:
+        return function(a, as_tensor(b) if isinstance(b, (bool, np.bool_)) else b)
 
     bits.__doc__ = function.__doc__
     return named(bits, Tensor.__module__, name)

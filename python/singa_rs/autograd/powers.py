@@ -130,12 +130,14 @@ def sinc(x: Tensor) -> Tensor:
 
 
 @public(methods="deg2rad")
+@rounded_once
 def deg2rad(x: Tensor) -> Tensor:
     """Degrees as radians (NumPy deg2rad); integers become float32."""
     return floating(x) * (math.pi / 180)
 
 
 @public(methods="rad2deg")
+@rounded_once
 def rad2deg(x: Tensor) -> Tensor:
     """Radians as degrees (NumPy rad2deg); integers become float32."""
     return floating(x) * (180 / math.pi)

@@ -79,8 +79,13 @@ def rounded_once(function: Function) -> Function:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(x, Tensor) and x.dtype in SHORT:
+                break
+        else:
+            return function(*args, **kwargs)
         floats = {x.dtype for x in _tensors((args, kwargs)) if x.dtype.is_float}
-        if len(floats) != 1 or not floats.issubset(SHORT):
+        if len(floats) != 1:
             return function(*args, **kwargs)
         args, kwargs = _replaced((args, kwargs), float32)
         return function(*args, **kwargs).as_type(floats.pop())

@@ -215,9 +215,8 @@ def _kind(mode: Any, sides: int) -> str:
     if isinstance(mode, str) and mode in _ALIASES:
         if mode in ("linear", "cubic") or _ALIASES[mode] == sides:
             return {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
-    raise ValueError(
-        f"interpolate: got mode {mode!r} for {sides} axes, want 'nearest', 'linear' or 'cubic'"
-    )
+    want = "'nearest', 'nearest-exact', 'linear' or 'cubic'"
+    raise ValueError(f"interpolate: got mode {mode!r} for {sides} axes, want {want}")
 
 
 def _places(mode: str, coordinates: str | None, rounding: str | None) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from .casting import cast, floating, promoted
 from .index import gather, getitem, where
 from .matmul import matmul
 from .pairs import logaddexp
+from .precision import rounded_once
 from .reduce import as_axes, reduce_sum
 from .results import ValuesIndices
 from .searching import searchsorted
@@ -36,14 +37,19 @@ def _doubling(x: Tensor, along: int, join: Callable[[Tensor, Tensor], Tensor]) -
     return x
 
 
-def _extreme(op: str, x: Tensor, axis: Any, sign: int) -> ValuesIndices:
-    """The running maxima, or with -1 minima, found at the last place that no element before
-    exceeds."""
-    (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
-    keys = x.detach() if x.dtype.is_float else cast(x.detach(), int64)
-    if sign < 0:  # -n - 1 exists of every integer
+def _keys(x: Tensor, is_min: bool) -> Tensor:
+    """Numbers whose greatest are the greatest elements, or the least."""
+    keys = x if x.dtype.is_float else cast(x, int64)
+    if is_min:  # -n - 1 exists of every integer
         keys = ops.op("unary", f="neg")(keys)
         keys = keys if x.dtype.is_float else ops.scalar_op("sub", 1)(keys)
+    return keys
+
+
+def _extreme(op: str, x: Tensor, axis: Any, is_min: bool) -> ValuesIndices:
+    """The running maxima, or minima, found at the last place that no element before exceeds."""
+    (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
+    keys = _keys(x.detach(), is_min)
     greatest = ops.op("scan", f="max", axis=along, exclusive=False, reverse=False)
     leads = ops.op("binary", f="ge")(keys, greatest(keys))
     if x.dtype.is_float:  # NaN beats all, and stays
@@ -63,7 +69,7 @@ def cummax(x: Tensor, axis: int = -1) -> ValuesIndices:
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    return _extreme("cummax", x, axis, 1)
+    return _extreme("cummax", x, axis, False)
 
 
 @public(methods="cummin")
@@ -74,10 +80,11 @@ def cummin(x: Tensor, axis: int = -1) -> ValuesIndices:
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    return _extreme("cummin", x, axis, -1)
+    return _extreme("cummin", x, axis, True)
 
 
 @public(methods="logcumsumexp")
+@rounded_once
 def logcumsumexp(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of the running sum of exponentials along an axis, without overflow (PyTorch
     logcumsumexp); integers become float32.
@@ -90,6 +97,7 @@ def logcumsumexp(x: Tensor, axis: int = -1) -> Tensor:
 
 
 @public()
+@rounded_once
 def trapezoid(y: Tensor, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples by trapezoids (NumPy trapezoid).
 

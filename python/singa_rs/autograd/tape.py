@@ -134,7 +134,7 @@ class Operator:
     def _again(self) -> Self:
         """A node with the same attributes for another call."""
         node = object.__new__(type(self))
-        node.__dict__.update(self.settings())
+        node.__dict__.update(Operator.settings(self))
         return node
 
     def _held(self) -> list[Tensor]:
@@ -183,7 +183,11 @@ class Operator:
 
     def _key(self, method: str) -> Any:
         """Equal for operations that recordings equate: of one class, with equal attributes."""
-        return (type(self), method, *((name, key_of(value)) for name, value in self.settings()))
+        return (
+            type(self),
+            method,
+            *((name, key_of(value)) for name, value in Operator.settings(self)),
+        )
 
     def settings(self) -> list[tuple[str, Any]]:
         """The attributes, except those of the tape."""

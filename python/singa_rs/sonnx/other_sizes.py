@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..errors import InternalError
 from ..record import Operations
 from .extents import Extent, Number, Reciprocal, Sizes, same
 from .program import Numbered, Program
@@ -49,10 +49,13 @@ def check_other_sizes(made: Program, base: Sizes, trace: Trace) -> None:
 
 
 def _traced(trace: Trace, sizes: Sizes) -> Operations | None:
-    """None for sizes that the model does not take."""
-    with contextlib.suppress(Exception):
+    """None for sizes that the model does not take: it raises an error."""
+    try:
         return trace(sizes)
-    return None
+    except (InternalError, MemoryError):
+        raise
+    except Exception:
+        return None
 
 
 def _check_shapes(made: Program, found: Operations, sizes: Sizes) -> None:

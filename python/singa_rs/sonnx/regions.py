@@ -44,7 +44,7 @@ def _check_within(whole: Tensor, part: Tensor, offset: int) -> None:
 def _ranges(whole: Tensor, part: Tensor, offset: int) -> Ranges | None:
     """A range along each axis of the whole, whose own axes are in the part's order."""
     if not part.numel:
-        return None
+        return tuple((0, n, 1) for n in part.shape) if part.rank == whole.rank else None
     found = [[offset // w % n, 1, 1] for n, w in zip(whole.shape, whole.strides, strict=True)]
     last = -1
     for at, (count, stride) in enumerate(zip(part.shape, part.strides, strict=True)):

@@ -7,8 +7,6 @@
 #define __forceinline__ inline
 #define __restrict__ __restrict
 
-#define NAN __builtin_nanf("")
-#define INFINITY __builtin_inff()
 #define M_PI 3.14159265358979323846
 #define M_SQRT1_2 0.70710678118654752440
 #define frexpf __builtin_frexpf
@@ -79,15 +77,15 @@ template <class F> double inverse(F f, double value, double low, double high) {
     return 0.5 * (low + high);
 }
 inline double normcdfinv(double p) {
-    if (!(p >= 0 && p <= 1)) return NAN;
-    if (p == 0 || p == 1) return p ? INFINITY : -INFINITY;
+    if (!(p >= 0 && p <= 1)) return __builtin_nanf("");
+    if (p == 0 || p == 1) return p ? __builtin_inff() : -__builtin_inff();
     if (p == 0.5) return 0;
     if (p > 0.5) return inverse([](double x) { return -normcdf(-x); }, p - 1, 0, 40);
     return inverse([](double x) { return normcdf(x); }, p, -40, 0);
 }
 inline double erfinv(double y) {
-    if (!(y >= -1 && y <= 1)) return NAN;
-    if (fabs(y) == 1) return y * INFINITY;
+    if (!(y >= -1 && y <= 1)) return __builtin_nanf("");
+    if (fabs(y) == 1) return y * __builtin_inff();
     double x = fabs(y) < 0.5
         ? inverse([](double x) { return erf(x); }, fabs(y), 0, 1)
         : inverse([](double x) { return -erfc(x); }, fabs(y) - 1, 0, 7);

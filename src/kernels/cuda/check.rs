@@ -43,6 +43,13 @@ pub struct Entries {
     pub want: &'static str,
 }
 
+impl Entries {
+    /// Those of an axis.
+    pub fn of(size: Option<usize>, wraps: bool) -> Entries {
+        Entries { size, wraps, ignored: None, want: "an integer as index" }
+    }
+}
+
 impl Check {
     /// Refuses what is no index of these entries.
     pub fn entries(name: &'static str, input: usize, meta: &Meta, entries: Entries) -> Check {

@@ -57,12 +57,7 @@ pub fn gather(op: &Gather, io: &[&Meta]) -> Result<Program> {
         "gather(g.in0, g.in1, g.out0, {outer}, {places}, {inner}, {of}, {size}, {step});"
     ));
     let program = Program::one(source.blocks(y.numel().div_ceil(THREADS as usize)), 2, 1);
-    let entries = Entries {
-        size: Some(x.shape[axis]),
-        wraps: true,
-        ignored: None,
-        want: "an integer as index",
-    };
+    let entries = Entries::of(Some(x.shape[axis]), true);
     Ok(program.checked(Check::entries(op.name(), 1, indices, entries), indices))
 }
 
@@ -94,8 +89,7 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta]) -> Result<Program> {
         computed(dy.dtype)
     ));
     let program = summed(op.name(), source, io[2])?;
-    let entries =
-        Entries { size: Some(op.size), wraps: true, ignored: None, want: "an integer as index" };
+    let entries = Entries::of(Some(op.size), true);
     Ok(program.checked(Check::entries(op.name(), 1, indices, entries), indices))
 }
 
@@ -162,8 +156,7 @@ pub fn gather_elements_grad(op: &GatherElementsGrad, io: &[&Meta]) -> Result<Pro
 
 /// Places are counted from the start.
 fn within(name: &'static str, places: &Meta, size: usize) -> Check {
-    let entries =
-        Entries { size: Some(size), wraps: false, ignored: None, want: "an integer as index" };
+    let entries = Entries::of(Some(size), false);
     Check::entries(name, 1, places, entries)
 }
 
@@ -175,8 +168,7 @@ pub fn places(op: &Places, io: &[&Meta]) -> Program {
     let at = source.each(&Walk::along(&axes, &[io[0], io[1]]));
     source.line(format!("    g.out0[{}] = entry_of(g.in0[{}], {size});", at[1], at[0]));
     source.end();
-    let entries =
-        Entries { size: op.size, wraps: op.wraps, ignored: None, want: "an integer as index" };
+    let entries = Entries::of(op.size, op.wraps);
     Program::one(source, 1, 1).checked(Check::entries(op.name(), 0, io[0], entries), io[0])
 }
 

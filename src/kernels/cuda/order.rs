@@ -30,7 +30,7 @@ pub fn scan(op: &Scan, io: &[&Meta]) -> Result<Program> {
     let (f, unit) = match op.f {
         ScanFn::Sum => ("Sum", "0"),
         ScanFn::Prod => ("Product", "1"),
-        ScanFn::Max if wide == "double" => ("Greatest", "-INFINITY"),
+        ScanFn::Max if wide == "double" => ("Greatest", "__longlong_as_double(0xfff0000000000000)"),
         ScanFn::Max => ("Greatest", "-9223372036854775807LL - 1"),
     };
     source.line(format!(

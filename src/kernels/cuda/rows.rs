@@ -93,11 +93,7 @@ pub fn loss_grad(op: &SoftmaxCrossEntropyGrad, io: &[&Meta]) -> Result<Program> 
     let mut counted = "(const double *)0";
     if has_labels && op.ignored.is_some() {
         let count = program.take(size_of::<f64>());
-        let mut source = begun(op.name(), &[t.dtype], &[DType::Float64], x.shape[0]);
-        let rows = source.size(x.shape[0]);
-        let targets = targets(&mut source, "g.in0", t, has_labels, op.ignored);
-        source.line(format!("count_rows(g.out0, {rows}, {targets});"));
-        program = program.then(source, &[Place::Input(2), count]);
+        program = program.then(counting(op, x, t), &[Place::Input(2), count]);
         inputs.push(DType::Float64);
         places.push(count);
         counted = "g.in4";
@@ -117,6 +113,15 @@ pub fn loss_grad(op: &SoftmaxCrossEntropyGrad, io: &[&Meta]) -> Result<Program> 
     ));
     let program = program.then(source, &places);
     Ok(if has_labels { checked(program, op.name(), 2, x, t, op.ignored) } else { program })
+}
+
+/// Labels -> the number of rows that count.
+fn counting(op: &SoftmaxCrossEntropyGrad, x: &Meta, t: &Meta) -> Source {
+    let mut source = begun(op.name(), &[t.dtype], &[DType::Float64], x.shape[0]);
+    let rows = source.size(x.shape[0]);
+    let targets = targets(&mut source, "g.in0", t, true, op.ignored);
+    source.line(format!("count_rows(g.out0, {rows}, {targets});"));
+    source
 }
 
 fn targets(

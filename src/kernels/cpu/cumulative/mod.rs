@@ -1,6 +1,6 @@
-//! Running sums, products and maxima along any axis of any strided tensor, in float64 or int64. Each row, or
-//! each segment of a long one, is taken in order by one thread, so the result does not depend on the
-//! number of threads.
+//! Running sums, products and maxima along any axis of any strided tensor, in float64 or int64. Each
+//! row, or each segment of a long one, is taken in order by one thread, so the result does not depend
+//! on the number of threads.
 #![allow(unsafe_code)]
 
 mod segments;
