@@ -260,3 +260,20 @@ def test_batch_normalisation_of_16_bit_floats(name, shape, dtype):
     for got, want in zip(one.get_states().values(), other.get_states().values(), strict=True):
         np.testing.assert_allclose(got.to_numpy(), want.to_numpy(), rtol=1e-6)
     assert one(x).dtype == x.dtype
+
+
+def test_a_plain_tensor_in_the_place_of_a_parameter_is_told():
+    one = layer.Linear(2)
+    one(tensor.zeros((1, 3)))
+    given = tensor.zeros((3, 2))
+    with pytest.warns(
+        RuntimeWarning, match=r"Linear\.W: a tensor that stores no gradient .*copy_from"
+    ):
+        one.W = given
+    given.stores_grad = True
+    one.b, other = one.b, tensor.zeros((3, 2))
+    other.stores_grad = True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one.W = other
+        one.initialize(tensor.zeros((1, 3)))

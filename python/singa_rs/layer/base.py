@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, overload
 
 from .. import elsewhere
 from ..errors import FOREIGN, DTypeError, check_flags
+from ..notices import warn_user
 from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
 from . import check, collect, text, tree
@@ -182,6 +183,7 @@ class Layer(metaclass=_LayerType):
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get(name, self) is not value:  # `+=` assigns the same object again
             note_change()
+            self._check_stays(name, value)
         node = self._layer_node
         self._let_go(name)
         if name in node.registered and isinstance(value, Layer):
@@ -204,6 +206,17 @@ class Layer(metaclass=_LayerType):
         if self._layer_node.registered.pop(name, None) is None:
             object.__delattr__(self, name)
         self._layer_node.states.discard(name)
+
+    def _check_stays(self, name: str, value: Any) -> None:
+        """Warns of a plain tensor in the place of a parameter, which would be trained no more."""
+        old = self.__dict__.get(name)
+        is_parameter = isinstance(old, Tensor) and old.stores_grad
+        if is_parameter and isinstance(value, Tensor) and not (value.stores_grad or now.running):
+            warn_user(
+                f"{type(self).__name__}.{name}: a tensor that stores no gradient takes the place "
+                f"of a parameter, so it is not trained; want {name}.copy_from(...), or a tensor "
+                "whose stores_grad is True"
+            )
 
     def _let_go(self, name: str) -> None:
         """The layers held under a name lose their place, until they are called again."""
