@@ -1,12 +1,13 @@
 """Layers (dense, normalisation, activations, losses): values against NumPy."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from chains import names
 from layer_calls import call, close, normal
-from singa_rs import DTypeError, ShapeError, autograd, layer
+from singa_rs import DTypeError, ShapeError, autograd, layer, tensor
 from singa_rs.tensor import Tensor
 
 
