@@ -31,7 +31,7 @@ impl Recording {
     /// The operations of a sealed recording and the roles of its blocks, as [`Queue::to_bytes`].
     ///
     /// # Errors
-    /// [`Error::Graph`] if an operation runs user code or exchanges with other processes.
+    /// [`crate::Error::Graph`] if an operation runs user code or exchanges with other processes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.queue.to_bytes(&self.roles)
     }
@@ -40,7 +40,7 @@ impl Recording {
     /// origins. The blocks that existed before it are new ones, without memory.
     ///
     /// # Errors
-    /// Those of [`Queue::from_bytes`]; [`Error::Graph`] for what cannot have been recorded.
+    /// Those of [`Queue::from_bytes`]; [`crate::Error::Graph`] for what cannot have been recorded.
     pub fn from_bytes(
         device: &Arc<Device>,
         bytes: &[u8],
@@ -80,7 +80,7 @@ impl Recording {
     /// A tensor that existed before the recording, at a place that was read from a file.
     ///
     /// # Errors
-    /// [`Error::Graph`] for any other place.
+    /// [`crate::Error::Graph`] for any other place.
     pub fn captured_view(&self, saved: &SavedPlace) -> Result<View> {
         let Place { block, offset, meta } = self.located_at(saved)?;
         let is_captured = self.roles[block as usize] == Role::Captured;
