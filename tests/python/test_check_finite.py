@@ -164,6 +164,6 @@ def test_a_function_that_stays_eager_is_checked_too():
 def test_valid_values():
     model, x = Net(), tensor(4, 6)
     with pytest.raises(TypeError, match="check_finite"):
-        model.compile([x], check_finite=1)
+        model.compile([x], check_finite="yes")
     with pytest.raises(ValueError, match="use_graph=True"):
         model.compile([x], check_finite=True, use_graph=False)

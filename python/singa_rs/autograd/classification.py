@@ -11,9 +11,10 @@ from ..tensor.numbers import as_array, whole
 from . import ops
 from .along import take_along_axis
 from .casting import floating
-from .index import Where, as_indices, gather, where
+from .index import Where, as_indices, gather
 from .loss import SoftMaxCrossEntropy, is_traced, target_of
 from .reduce import as_axes, log_softmax, reduce_sum
+from .rule import Rule
 from .shape import reshape, transpose
 from .table import public
 from .terms import check_reduction, like, limited, reduced, wide
@@ -286,14 +287,27 @@ def _rows(x: Tensor, along: int) -> Tensor:
     return reshape(moved, (x.numel // max(classes, 1), classes))
 
 
+class _Known(Rule):
+    """Log probabilities, but 0 for impossible classes of weight 0, which are ignored altogether."""
+
+    keeps = constants = ("none",)
+
+    def forward(self, logs: Tensor, t: Tensor) -> Tensor:
+        is_zero, is_least = ops.scalar_op("eq", 0)(t), ops.scalar_op("eq", -math.inf)(logs)
+        self.none = ops.op("binary", f="and")(is_zero, is_least)
+        return ops.where(self.none, ops.full((), 0, logs), logs)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, None]:
+        """`dy` of the others."""
+        return ops.where(self.load(0), ops.full((), 0, dys[0]), dys[0]), None
+
+
 def _of_weights(
     name: str, logs: Tensor, t: Any, along: int, options: _Options, smoothing: float
 ) -> Tensor:
     """The terms of log probabilities given a weight for each class and row."""
     t = target_of(t, like(name, t, logs))
-    # Impossible classes of weight 0 are ignored altogether.
-    none = (t.detach() == 0) & (logs.detach() == -math.inf)
-    logs, t = where(none, 0.0, logs), t / reduce_sum(t, along, 1)
+    logs, t = _Known()(logs, t)[0], t / reduce_sum(t, along, 1)
     if smoothing:
         t = t * (1 - smoothing) + smoothing / logs.shape[along]
     weight = _class_weights(name, options.weight, logs, along)

@@ -204,22 +204,30 @@ def scan(w: Writer, step: Step) -> str:
     to, x = w.meta(step.outputs[0]).dtype, w.name(step.inputs[0])
     x = x if w.meta(step.inputs[0]).dtype == to else w.cast(x, to)
     if a["f"] == "max":
-        return _running_max(w, x, a["axis"], w.shape(step.inputs[0])[a["axis"]])
+        return _running_max(w, step, x, to)
     kind, axis = "CumSum" if a["f"] == "sum" else "CumProd", w.constant(a["axis"], "int64")
     return w.node(kind, [x, axis], exclusive=int(a["exclusive"]), reverse=int(a["reverse"]))
 
 
-def _running_max(w: Writer, x: str, axis: int, extent: int | Extent) -> str:
+def _running_max(w: Writer, step: Step, x: str, dtype: str) -> str:
     """The greatest of all elements up to each one: with 1, 2, 4, ... neighbours in turn."""
-    if not isinstance(extent, int):
+    a, shape = step.attrs, w.shape(step.inputs[0])
+    axis = a["axis"] % len(shape)
+    if not isinstance(extent := shape[axis], int):
         raise NotImplementedError("export: running maxima along an axis of any size")
 
-    def part(x: str, *ends: int) -> str:
-        return w.node("Slice", [x, *(w.ints([n]) for n in (*ends, axis))])
+    def part(x: str, start: int, end: int, by: int = 1) -> str:
+        return w.node("Slice", [x, *(w.ints([n]) for n in (start, end, axis, by))])
 
-    step = 1
-    while step < extent:
-        later = w.node("Max", [part(x, step, extent), part(x, 0, extent - step)])
-        x = w.node("Concat", [part(x, 0, step), later], axis=axis)
-        step *= 2
-    return x
+    x = part(x, -1, -extent - 1, -1) if a["reverse"] else x
+    if a["exclusive"]:
+        least = -math.inf if "float" in dtype else np.iinfo(dtype).min
+        before = [int(i == axis) for i in range(len(shape))]
+        pads = w.ints([*before, *(0 for _ in shape)])
+        x = part(w.node("Pad", [x, pads, w.constant(least, dtype)]), 0, extent)
+    near = 1
+    while near < extent:
+        later = w.node("Max", [part(x, near, extent), part(x, 0, extent - near)])
+        x = w.node("Concat", [part(x, 0, near), later], axis=axis)
+        near *= 2
+    return part(x, -1, -extent - 1, -1) if a["reverse"] else x
