@@ -270,7 +270,7 @@ def test_labels_that_another_library_writes_are_checked(gpu):
     for _ in range(3):
         model(x, labels)
     theirs.copy_from_numpy(np.full_like(y, 9))
-    with pytest.raises(ValueError, match="label 9 for 3 classes|index 9 is out of range"):
+    with pytest.raises(ValueError, match="index 9 is out of range"):
         model(x, labels)
 
 
@@ -332,7 +332,7 @@ def test_other_addresses_and_contents_are_seen_by_captured_steps(gpu):
         batches[2][0].copy_from_numpy(x * 5)
         losses.append(float(model(*batches[2])[1]))
         batches[2][1].copy_from_numpy(np.full_like(y, 9))
-        with pytest.raises(ValueError, match="index 9 is out of range") as refused:
+        with pytest.raises(ValueError, match="(index|label) 9") as refused:
             model(*batches[2])
         refusals.add(refused.type)
         batches[2][1].copy_from_numpy(y)
