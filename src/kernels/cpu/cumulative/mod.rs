@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Narrow, Reach};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Least, Level, Narrow, Reach};
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::scan::{Scan, ScanFn};
@@ -109,6 +109,9 @@ impl Total for i64 {
 
 /// What is accumulated.
 trait Join: Copy + Send + Sync + 'static {
+    /// The instruction sets that it is compiled for.
+    type Reach: Reach;
+
     fn start<A: Total>(self) -> A;
     fn join<A: Total>(self, total: A, value: A) -> A;
 
@@ -140,6 +143,8 @@ struct Times;
 struct Greatest;
 
 impl Join for Plus {
+    type Reach = Narrow;
+
     #[inline(always)]
     fn start<A: Total>(self) -> A {
         A::default()
@@ -152,6 +157,8 @@ impl Join for Plus {
 }
 
 impl Join for Times {
+    type Reach = Least;
+
     #[inline(always)]
     fn start<A: Total>(self) -> A {
         A::ONE
@@ -164,6 +171,8 @@ impl Join for Times {
 }
 
 impl Join for Greatest {
+    type Reach = Least;
+
     #[inline(always)]
     fn start<A: Total>(self) -> A {
         A::LEAST
@@ -243,7 +252,7 @@ impl<A: Total> Lines<A> {
         Lines { access, exclusive: op.exclusive, axis, first, others, columns }
     }
 
-    fn run(&self, io: &Io, Width(width): Width, join: impl Join) -> Result<()> {
+    fn run<J: Join>(&self, io: &Io, Width(width): Width, join: J) -> Result<()> {
         if self.others.elements() * self.axis.extent == 0 {
             return Ok(());
         }
@@ -256,7 +265,7 @@ impl<A: Total> Lines<A> {
             None => (self.others.elements().div_ceil(ROWS), 0),
         };
         team::ranges(tasks, 1, width, &|range, _| {
-            Narrow::run(Isa::active(), Part { lines: self, io, range, tile, join });
+            J::Reach::run(Isa::active(), Part { lines: self, io, range, tile, join });
         })
     }
 }

@@ -14,7 +14,7 @@ use super::space;
 use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::tile::Sum;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
 use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::cpu::strided::access::Access;
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
@@ -179,7 +179,7 @@ impl<W: Wide + Sum> Rows<W> {
             let at = seat * space::bytes::<W>([self.room]);
             // SAFETY: each seat has its own scratch memory.
             let [held] = unsafe { space::arrays(io.scratch::<u8>().wrapping_add(at), [self.room]) };
-            isa::run(Isa::active(), Part { rows: self, io, f, range, held });
+            W::Reach::run(Isa::active(), Part { rows: self, io, f, range, held });
         })
     }
 }

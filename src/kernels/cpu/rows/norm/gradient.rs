@@ -9,7 +9,7 @@ use super::{LANES, SHORT, chunks, total, write};
 use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::tile::Sum;
-use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
 use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::cpu::strided::access::{Access, Run};
 use crate::kernels::cpu::strided::walk::{Dim, dims};
@@ -111,7 +111,7 @@ impl<W: Wide + Sum, const CENTRED: bool> Rows<W, CENTRED> {
             let at = io.scratch::<u8>().wrapping_add(sums + seat * room);
             // SAFETY: each seat has its own scratch memory.
             let arrays = unsafe { space::arrays(at, [self.columns(); 6]) };
-            isa::run(Isa::active(), Part { rows: self, io, range, arrays });
+            W::Reach::run(Isa::active(), Part { rows: self, io, range, arrays });
         })?;
         team::ranges(self.columns(), 64, width, &|range, _| {
             self.finish(io, range);
