@@ -80,11 +80,11 @@ impl Walk {
 
     /// The extents and steps of two dimensions, along one of which the first tensor's neighbours
     /// lie, and along the other those of the second; and a walk along the others. None where a
-    /// tensor has none, or they lie along one dimension.
+    /// tensor has none, or they lie along one dimension, or there are no elements.
     pub fn turn(&self) -> Option<(Turn, Walk)> {
         let along = |t: usize| self.dims.iter().position(|dim| dim.strides[t] == 1);
         let (first, second) = (along(0)?, along(1)?);
-        if first == second {
+        if first == second || self.count == 0 {
             return None;
         }
         let (columns, rows) = (&self.dims[first], &self.dims[second]);

@@ -30,6 +30,16 @@ fn casts_between_all_types() {
 }
 
 #[test]
+fn casts_of_transposed_matrices() {
+    for shape in [[9, 40], [0, 9], [9, 0], [1, 9]] {
+        let values: Vec<f64> = (0..shape[0] * shape[1]).map(|v| v as f64).collect();
+        let x = Tensor::strided(DType::Int32, &shape, &[1, shape[0] as isize], &values);
+        let made = apply(&Cast { dtype: DType::Float32 }, &[&x], 1).unwrap();
+        assert_eq!(made[0].values(), values, "{shape:?}");
+    }
+}
+
+#[test]
 fn casts_at_the_ends() {
     let cast = |from, to, values: &[f64]| {
         apply(&Cast { dtype: to }, &[&tensor(from, values)], 1).unwrap()[0].values()
