@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from . import _core, autograd, device, elsewhere, errors, record, tensor
+from .compat import recording as _of_singa  # noqa: F401 - gives devices SINGA's methods
 from .errors import (
     CheckpointError,
     DeviceError,

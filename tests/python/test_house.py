@@ -158,6 +158,7 @@ BESIDE = {
     "compat.image_tool": "tensor",
     "compat.probabilities": "autograd",
     "compat.raw": "tensor",
+    "compat.recording": "record",
     "compat.rules": "autograd",
     "compat.singa_wrap": "dist",
     "compat.written": "autograd",
