@@ -18,7 +18,7 @@ from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
 from .effects import Effects, Undo, changes, effects, kind
-from .memory import matches, pattern, text
+from .memory import is_made, matches, pattern, text
 from .options import Options
 from .reads import Reads
 from .snapshot import Snapshot
@@ -52,7 +52,8 @@ class Call:
         self.objects = [one for one in leaves((self.args, self.kwargs)) if is_object(one)]
         self.objects += [x for x in self.tensors if is_marked(x)]
         self.objects += attributes((self.args, self.kwargs))
-        self.requires_grad = [x.requires_grad for x in self.tensors]
+        #: By path, tensors that steps replace in attributes: arguments of the graph, too, the last.
+        self.carried: dict[str, Tensor] = {}
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         #: In the key: operations are prepared for it, and their bits may depend on it.
         self.threads = self.device.num_threads
@@ -82,10 +83,20 @@ class Call:
             if isinstance(x, Placeholder):
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
 
+    def carry(self, paths: Iterable[str], now: Snapshot) -> None:
+        """Takes the tensors at these paths as arguments, unless the program may tell them from what
+        takes their place in a replay."""
+        given = {x.block_id for x in self.tensors}
+        found = {path: now.tensors[path] for path in sorted(paths) if path in now.tensors}
+        if now.known is None:
+            self.carried = {p: x for p, x in found.items() if _is_bare(x, given)}
+        self.tensors += self.carried.values()
+
     def identify(self, known: frozenset[int] | None, turns: Hashable = ()) -> None:
         """Computes the key; `known` are tensors that the program also reaches in another way, if
         it may compare tensors by identity; `turns` as in `Snapshot`."""
         self.signature = signature(self.tensors)
+        self.requires_grad = [x.requires_grad for x in self.tensors]
         #: Which of the tensors are identical, if the program may compare them.
         self.same = None if known is None else first_ones(self.tensors)
         self.known = known = known or frozenset()
@@ -96,24 +107,33 @@ class Call:
         # have made are part of the tape, writes into other tensors are not.
         self.made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))
-        flags = (self.training, self.paused, self.same, *of_tensors)
+        flags = (self.training, self.paused, self.same, tuple(self.carried), *of_tensors)
         self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads, turns)
 
     def let_go(self) -> None:
         """Forgets the arguments."""
         self.args, self.kwargs, self.tensors, self.objects = (), {}, [], []
+        self.carried = dict.fromkeys(self.carried)
 
     def shown(self) -> list[str]:
         """The key as text."""
+        names = [f"argument {i}" for i in range(len(self.tensors) - len(self.carried))]
+        names += [f"attribute {path}, an argument" for path in self.carried]
         lines = [
-            f"argument {i}: {t.dtype.name} {t.shape}" + ("" if t.requires_grad else ", no gradient")
-            for i, t in enumerate(self.tensors)
+            f"{name}: {t.dtype.name} {t.shape}" + ("" if t.requires_grad else ", no gradient")
+            for name, t in zip(names, self.tensors, strict=True)
         ]
         given = leaves((self.args, self.kwargs))
         lines += [f"argument {leaf!r}" for leaf in given if not isinstance(leaf, Tensor)]
         mode_ = "training" if self.training else "evaluation"
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return [*lines, mode_ + (" within no_grad" if self.paused else ""), threads]
+
+
+def _is_bare(x: Tensor, given: Collection[int]) -> bool:
+    """Whether a tensor in an attribute is no more than a value, and none of these blocks."""
+    is_more = x.stores_grad or is_marked(x) or has_history(x) or x._is_cut or x._divided is not None
+    return type(x) is Tensor and not is_more and x.block_id not in given
 
 
 def is_object(leaf: Any) -> bool:
@@ -166,8 +186,9 @@ class Attempt:
         self.symbols = Symbols(before.items, moving, call.root)
         run = self.symbols.around(partial(call.run, tracers.given), replace)
         run = self.tapping.around(run)
+        arguments = [*tracers.tensors, *call.carried.values()]
         with tracers, _watching(before, previous) as watching:
-            self.traced: Traced = trace(call.device, tracers.tensors, run, undo, before.tensors)
+            self.traced: Traced = trace(call.device, arguments, run, undo, before.tensors)
         #: The attributes that the step sets on its arguments, by index of the argument.
         self.marks = tracers.marks(call.tensors)
         self.after = tracers.restore(call.look, call.root)
@@ -248,6 +269,12 @@ class Attempt:
             return frozenset()
         reads = Reads(later.before, {**ours, **theirs})
         return frozenset(path for path in others if path not in reads)
+
+    def carried(self) -> set[str]:
+        """The paths of tensors that the step reads and replaces by others."""
+        spots, captured = self.before.spots(), set(self.graph.captured())
+        replaced = (path for path, (_, new) in self.changes.items() if new and is_made(new.value))
+        return {path for path in replaced if path in spots and spots[path].block in captured}
 
     def let_go(self) -> None:
         """Forgets all that a comparison with a later recording does not need, so that it keeps no

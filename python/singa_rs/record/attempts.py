@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable
 
 from .attempt import Attempt, Call
 from .effects import Undo, moving
-from .free_variables import tells_stand_ins
 from .snapshot import Snapshot
+from .stand_ins import tells_stand_ins
 
 
 class Attempts:
@@ -21,6 +21,8 @@ class Attempts:
         self._most = most
         #: The paths of numbers that change from call to call, which recordings make symbolic.
         self._moving: set[str] = set()
+        #: The paths of tensors that steps read and replace by others.
+        self.carried: set[str] = set()
         #: Whether the program does with symbols what it does with numbers.
         self._takes_symbols = True
 
@@ -62,6 +64,8 @@ class Attempts:
         known = self._known.setdefault(attempt.call.key, [])
         known[:] = [one for one in known if one is not previous] + [attempt]
         self._known.move_to_end(attempt.call.key)
+        if attempt.verified is not None:
+            self.carried |= attempt.carried()
         while sum(map(len, self._known.values())) > self._most:
             self._drop(next(iter(self._known)), 0)
 

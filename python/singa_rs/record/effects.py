@@ -20,6 +20,7 @@ from .programs import is_program
 from .snapshot import Item, Snapshot
 from .symbols import Expression, is_number, place_of
 from .taps import Tapping
+from .trees import leaves
 
 if TYPE_CHECKING:
     from .attempt import Call
@@ -156,10 +157,26 @@ def _of_item(item: Item) -> tuple[Any, Any, Any]:
     return item.owner, item.key, places.read(item.owner, item.key)
 
 
-def _is_without_value(place: tuple[Any, Any, Any]) -> bool:
-    """Whether a place now holds a tensor that is only recorded."""
-    now = places.read(*place[:2])
-    return isinstance(now, Tensor) and is_made(memory(now))
+def _is_without_value(value: Any) -> bool:
+    """Whether it is or holds a tensor that is only recorded."""
+    return any(isinstance(x, Tensor) and is_made(memory(x)) for x in leaves(value))
+
+
+def _drop_unmade(container: Any, before: Any) -> None:
+    """Removes tensors that are only recorded and were added to a container."""
+    if isinstance(container, dict):
+        added = [key for key in container if key not in before]
+        for key in filter(lambda key: _is_without_value(container[key]), added):
+            places.write(container, key, places.NOTHING)
+    elif isinstance(container, (list, deque)):
+        while len(container) > len(before) and _is_without_value(container[-1]):
+            container.pop()
+
+
+def _empty(cache: Any, added: int) -> None:
+    """Empties a function's cache if anything was added to it."""
+    if cache.cache_info().misses != added:
+        cache.cache_clear()
 
 
 def _write_back(owner: Any, key: Any, value: Any) -> None:
@@ -180,7 +197,7 @@ class Undo:
         self.tapping = Tapping()
         objects = [call.root, *(one for _, one in before.objects)]
         self._restore = [one._remember() for one in objects]
-        self._contents = before.contents
+        self._contents, self._outer, self._caches = before.contents, before.outer, before.caches
         items = [before.items[path] for path in before.outside]
         numbers = [_of_item(one) for one in items if is_number(one)]
         self._places = before.places + numbers
@@ -195,7 +212,8 @@ class Undo:
     def __call__(self, keep_state: bool = False, runs_again: bool = False) -> None:
         """Undoes everything; with `keep_state`, all but the creation of parameters and moments.
         What a step has replaced outside of the model by other than numbers is put back only if it
-        `runs_again`, or if it is a tensor that has no value. Where something cannot be undone, all
+        `runs_again`, or if it is a tensor that has no value; such tensors are taken out of what was
+        added there, and caches of functions are emptied. Where something cannot be undone, all
         else is."""
         with ExitStack() as later:  # calls in reverse order, whatever errors there are
             later.callback(self._restore_arrays)
@@ -208,9 +226,13 @@ class Undo:
                 later.callback(places.refill, x.__dict__, attributes)
             outside = self._outside
             if not runs_again:
-                outside = list(filter(_is_without_value, outside))
+                outside = [one for one in outside if _is_without_value(places.read(*one[:2]))]
             for place in reversed(self._places + outside):
                 later.callback(_write_back, *place)
+            for container, copy in self._outer:
+                later.callback(_drop_unmade, container, copy)
+            for cache, added in self._caches:
+                later.callback(_empty, cache, added)
             for container, copy in reversed(self._contents):
                 later.callback(places.refill, container, copy)
             for restore in reversed(self._restore):

@@ -56,11 +56,15 @@ class Entry:
         self._open = [p for p in undecided if is_container(attempt.before.items.get(p))]
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
+        #: The attributes whose tensors are arguments of the graph, too, the last ones; with what
+        #: the step replaces them by.
+        self._carried = [(path, effects.kept.get(path)) for path in call.carried]
+        own = call.tensors[: len(call.tensors) - len(self._carried)]
         #: Whether the arguments are just tensors in order, all that `accept` can check.
-        is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, call.tensors))
-        self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
+        is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, own))
+        self._is_row = is_row(call.tree, len(own)) and not is_other
         self._same = call.same
-        self._names = [given_name(x) for x in call.tensors]
+        self._names = [given_name(x) for x in own]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.numbers or effects.kept)
@@ -94,7 +98,12 @@ class Entry:
         """Whether a replay only runs the graph on distinct tensors in order, and changes numbers
         for which it may hold again: it keeps no tensor, serves no tap and is not verified."""
         has_more = (
-            self.effects.kept or not self.repeats or self.held or self.marks or self.tapping.probes
+            self._carried
+            or self.effects.kept
+            or not self.repeats
+            or self.held
+            or self.marks
+            or self.tapping.probes
         )
         is_otherwise = has_more or self.paused or self.verified.recorded is not None
         are_distinct = self._same in (None, tuple(range(len(self.requires_grad))))
@@ -102,27 +111,30 @@ class Entry:
 
     # ---- matching -------------------------------------------------------------------------------
 
-    def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Tensor] | None:
+    def accept(self, args: tuple[Any, ...], root: Any, attributes: Snapshot) -> list[Any] | None:
         """The tensors to run the graph on, if the arguments are tensors or arrays that fit it."""
-        tensors, requires_grad = [], self.requires_grad
-        if len(args) != len(requires_grad) or not self._is_row:
+        tensors: list[Any] = []
+        if len(args) != len(self._names) or not self._is_row:
             return None
         known = attributes.known
         if known is not None and (
             first_ones(args) != self._same or any(id(x) in known for x in args)
         ):
             return None
-        for x, want, name in zip(args, requires_grad, self._names, strict=True):
+        for x, want, name in zip(args, self.requires_grad, self._names, strict=False):
             if type(x) is Tensor:
-                if x.requires_grad is not want or x._stores_grad or x._creator or x._is_cut:
-                    return None
-                if has_attributes(x) or given_name(x) != name:
+                if not _is_ordinary(x, want) or given_name(x) != name:
                     return None
                 tensors.append(x)
             elif type(x) is np.ndarray and want and name is None:
                 tensors.append(staged(x, self.device))
             else:
                 return None
+        for (path, kept), want in zip(self._carried, self.requires_grad[len(args) :], strict=True):
+            x = attributes.tensors[path] if kept is None else kept.place.read(root)
+            if type(x) is not Tensor or not _is_ordinary(x, want):
+                return None
+            tensors.append(x)
         if signature(tensors) != self.signature:
             return None
         return tensors if self.misfit(tensors, attributes.tensors) is None else None
@@ -222,3 +234,9 @@ class Entry:
         for kept in self.effects.kept.values():
             if kept.place.read(root) is not kept.tensor:
                 kept.place.write(root, kept.tensor)
+
+
+def _is_ordinary(x: Tensor, requires_grad: bool) -> bool:
+    """Whether a tensor is a value alone, with this flag."""
+    is_more = x._stores_grad or x._creator or x._is_cut or has_attributes(x)
+    return x.requires_grad is requires_grad and not is_more

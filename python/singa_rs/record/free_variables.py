@@ -36,8 +36,6 @@ _PLAIN = frozenset(
         ("types", "SimpleNamespace"),
     }
 )
-#: What code names that catches a TypeError.
-_CATCHING = frozenset({"TypeError", "Exception", "BaseException", "suppress"})
 _CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe, Tap)
 
 
@@ -217,16 +215,6 @@ def asks_identity(function: Any) -> bool:
     return any(
         _may_be_tensor(known, *name.split(".")) for name in names_of(function.__code__).compared
     )
-
-
-def tells_stand_ins(function: FunctionType) -> bool:
-    """Whether a function may tell a number from what stands for it: it asks by `type` for a class,
-    catches a TypeError, or calls code that is not looked into."""
-    if not is_read(function.__globals__.get("__name__")):
-        return False
-    names = names_of(function.__code__)
-    asks = not names.classed <= {"self"}
-    return asks or bool(names.of_globals & _CATCHING) or calls_unread(function)
 
 
 def calls_unread(function: FunctionType) -> bool:

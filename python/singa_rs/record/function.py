@@ -71,7 +71,8 @@ class GraphFunction:
     requires_grad and shared memory, arguments that are not tensors, the mode, the tensors in the
     attributes of the model, and scalars there; of numbers that change, the decisions on them. A
     call is recorded again and compared after every
-    `check_every` replays; by default seldom, by time; never if that is 0.
+    `check_every` replays; by default seldom, by time; never if that is 0. Tensors that a step reads
+    in attributes and replaces by others, such as recurrent states, are arguments of the graph.
     """
 
     def __init__(self, name: str, options: Options) -> None:
@@ -123,7 +124,7 @@ class GraphFunction:
                 and (changes := entry.changes(root)) is not None
                 and not self._is_due(entry)
             ):
-                tensors = entry.accept(args, snapshot)
+                tensors = entry.accept(args, root, snapshot)
                 if tensors is not None:
                     return self._replay(ready, tensors, root, changes)
             del entry, snapshot
@@ -183,6 +184,7 @@ class GraphFunction:
         if self._is_recording:  # re-entered by this thread, from a signal handler or the like
             return None
         count, snapshot = count_changes(), call.look(watched=True)
+        call.carry(self._attempts.carried, snapshot)
         call.identify(snapshot.known, snapshot.turns)
         entry, reason = self._find(call, snapshot)
         if entry is None or self._is_due(entry):

@@ -1,4 +1,4 @@
-"""The names in code: what it reads, imports and compares."""
+"""The names in code: what it reads, imports, compares and catches."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Names(NamedTuple):
     compared: frozenset[str]
     #: Of which variables it asks for the class by `type`; "?" for anything else.
     classed: frozenset[str]
+    #: The classes of the errors that it catches; "?" for what it catches without naming it.
+    caught: frozenset[str]
 
 
 _known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
@@ -38,7 +40,7 @@ def names_of(code: CodeType) -> Names:
         compared = _compared(steps) | ({"id"} & of_globals)
         of_own = _read(steps) if code.co_name == "__init__" else _read(steps) | _set(steps)
         names = (of_globals, code.co_names, of_own)
-        own = (*names, _imported(steps), compared, _classed(steps))
+        own = (*names, _imported(steps), compared, _classed(steps), _caught(steps))
         inner = [names_of(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
         _known_names[code] = found
@@ -46,6 +48,9 @@ def names_of(code: CodeType) -> Names:
 
 
 GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+#: Stands for the numbers that code compares by `is`.
+NUMBER = "(a number)"
+_MATCHES = ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "JUMP_IF_NOT_EXC_MATCH")
 _APPENDING = frozenset({"append", "appendleft", "extend", "add"})
 
 
@@ -79,10 +84,14 @@ def _imported(steps: list[dis.Instruction]) -> set[str]:
 
 
 def _compared(steps: list[dis.Instruction]) -> set[str]:
-    """What code compares by `is`, except with constants: a global, its attribute, or "?"."""
+    """What code compares by `is`, except with constants that are no numbers: a global, its
+    attribute, or "?"; NUMBER for those that are."""
     found = set()
     for before, last, step in zip([None, *steps], steps, steps[1:], strict=False):
-        if step.opname != "IS_OP" or last.opname == "LOAD_CONST" or last.argval == "__class__":
+        if step.opname != "IS_OP" or last.argval == "__class__":
+            continue
+        if last.opname == "LOAD_CONST":
+            found |= {NUMBER} if type(last.argval) in (int, float) else set()
             continue
         is_of_global = last.opname == "LOAD_ATTR" and before and before.opname in GLOBAL
         if last.opname in GLOBAL:
@@ -100,6 +109,53 @@ def _classed(steps: list[dis.Instruction]) -> set[str]:
             is_variable = passed.opname.startswith("LOAD_FAST") and "CALL" in call.opname
             found.add(passed.argval if is_variable else "?")
     return found
+
+
+def _caught(steps: list[dis.Instruction]) -> set[str]:
+    """The names of the errors that code catches; "?" for those without one."""
+    found = set()
+    for n, step in enumerate(steps):
+        if step.opname in _MATCHES:
+            found |= _matched(steps[:n])
+    handlers = sum(step.opname == "PUSH_EXC_INFO" for step in steps)
+    # 1 is raised again by what cleans up after any handler.
+    let_through = sum(step.opname == "RERAISE" and step.arg != 1 for step in steps)
+    return found | ({"?"} if handlers > let_through or _is_bare(steps) else set())
+
+
+def _is_bare(steps: list[dis.Instruction]) -> bool:
+    """Whether there is an `except:` without classes; Python 3.10 has no PUSH_EXC_INFO."""
+    for step, after, last in zip(steps, steps[1:], steps[2:], strict=False):
+        is_old = step.is_jump_target and {step.opname, after.opname, last.opname} == {"POP_TOP"}
+        if is_old or step.opname == "PUSH_EXC_INFO" and after.opname == "POP_TOP":
+            return True
+    return False
+
+
+def _matched(before: list[dis.Instruction]) -> set[str]:
+    """The names of the classes that were loaded last."""
+    found, path = set(), ""
+    for step in reversed(before):
+        if step.opname == "LOAD_ATTR":
+            path = f".{step.argval}{path}"
+        elif step.opname in GLOBAL:
+            found.add(step.argval + path)
+            path = ""
+        elif step.opname != "BUILD_TUPLE":
+            break
+    return found if found and not path else {"?"}
+
+
+def is_silencing(code: CodeType) -> bool:
+    """Whether the code of an `__exit__` may return something true."""
+    steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+    for before, step in zip([None, *steps], steps, strict=False):
+        is_constant = before is not None and before.opname == "LOAD_CONST" and not before.argval
+        if step.opname == "RETURN_VALUE" and not is_constant:
+            return True
+        if step.opname == "RETURN_CONST" and step.argval:
+            return True
+    return False
 
 
 def is_special(name: str) -> bool:

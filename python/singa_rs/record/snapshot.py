@@ -34,7 +34,7 @@ from .free_variables import (
 from .memory import Memory, Spot, memory
 from .places import NOTHING, attributes_of, copied
 from .trees import OF_TENSORS, given_name
-from .unseen import is_generator
+from .unseen import added, is_cache, is_generator
 
 #: Of a longer list, tuple or dictionary only the length is compared, of a larger array only the
 #: identity and layout. No more user-defined objects than this are inspected.
@@ -103,6 +103,10 @@ class Snapshot:
         self.places: list[tuple[Any, Any, Any]] = []
         #: Places that are compared but never restored.
         self.fixtures: list[tuple[Any, Any, Any]] = []
+        #: Mutable containers outside with copies of what they held, and caches of functions
+        #: (`functools.lru_cache`) with how much was added to them.
+        self.outer: list[tuple[Any, Any]] = []
+        self.caches: list[tuple[Any, int]] = []
         #: Generators of random numbers by path, and the functions of the program.
         self.generators: dict[str, Any] = {}
         self.functions: list[FunctionType] = []
@@ -141,7 +145,7 @@ class Snapshot:
         )
         #: The copies that it compares containers with.
         self._copies = {id(one): copy for one, copy in contents + self.contents}
-        self.contents, self.places = contents, places
+        self.outer, self.contents, self.places = self.contents, contents, places
 
     @property
     def known(self) -> frozenset[int] | None:
@@ -177,6 +181,7 @@ class Snapshot:
         self.items = {path: item.alone() for path, item in self.items.items()}
         self.tensors, self.objects, self.generators = {}, [], {}
         self.functions = []
+        self.outer, self.caches = [], []
         self.contents, self.places, self.fixtures = [], [], []
         self.elements, self._arrays, self._lengths, self._copies = [], [], [], {}
         del self.watch
@@ -203,6 +208,7 @@ class Snapshot:
                 self._seen[id(cls)] = cls.__qualname__
                 self._lengths.append((vars(cls), len(vars(cls))))
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
+                self.caches += map(added, filter(is_cache, vars(cls).values()))
         self._seen[id(kind)] = kind.__qualname__
 
     def _read(self, path: str, read: Read) -> None:
@@ -276,6 +282,8 @@ class Snapshot:
                 )
             elif id(value) not in self._seen:
                 self._seen[id(value)] = path
+                if is_cache(value):
+                    self.caches.append(added(value))
                 if is_generator(value):
                     self.generators[path] = value
                 elif kind is FunctionType:

@@ -21,6 +21,8 @@ from .programs import is_program
 if TYPE_CHECKING:
     from .snapshot import Snapshot
 
+#: What `functools.lru_cache` makes of a function.
+_Cache: type = type(cache(id))
 #: Functions that answer something else each time, by the module that programs know them from.
 _SOURCES: dict[str, frozenset[str]] = {
     "time": frozenset(
@@ -39,6 +41,16 @@ _CALLED = frozenset(
     | {f"datetime.{name}" for name in _SOURCES["datetime"]}
     | {"date.today", "posix.urandom"}
 )
+
+
+def is_cache(value: Any) -> bool:
+    """Whether it is a function that keeps its results."""
+    return isinstance(value, _Cache)
+
+
+def added(cache: Any) -> tuple[Any, int]:
+    """A function's cache, and how often something was added to it."""
+    return cache, cache.cache_info().misses
 
 
 def is_generator(value: Any) -> bool:

@@ -59,8 +59,15 @@ impl Recording {
             let is_constant = matches!(self.sources[a.block as usize], Source::Constant(_));
             return Some(if is_constant { "other values from NumPy" } else { "another tensor" });
         }
-        let same = a.meta == b.meta && a.offset == b.offset;
+        let same = a.meta == b.meta && self.offset(a) == other.offset(b);
         (!same).then_some("a tensor of another shape, dtype or place in memory")
+    }
+
+    /// Where a place begins: in the memory of an argument, which each call has elsewhere, relative
+    /// to the first argument there.
+    fn offset(&self, place: &Place) -> usize {
+        let first = self.arguments.iter().find(|argument| argument.block == place.block);
+        place.offset.wrapping_sub(first.map_or(0, |argument| argument.offset))
     }
 
     fn is_same_block(&self, number: u32, other: &Recording) -> bool {

@@ -63,7 +63,9 @@ where
 #[inline(always)]
 fn weights<W: Wide, L: Level>(scores: &mut [W], log: &[W], scale: W) {
     for (score, log) in scores.iter_mut().zip(log) {
-        *score = (*score * scale - *log).exp_flushed::<L>();
+        // A weight is at most 1, whatever the rounding of large scores.
+        let excess = *score * scale - *log;
+        *score = (if excess > W::ZERO { W::ZERO } else { excess }).exp_flushed::<L>();
     }
 }
 

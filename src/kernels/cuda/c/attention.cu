@@ -134,7 +134,9 @@ void attention_slopes(const T *scores, const T *ups, const S *dy, const S *y, co
         for (int64 s = threadIdx.x; s < of.keys; s += blockDim.x) {
             T weight = 0, slope = 0, up = ups[task * of.keys + s];
             if (own.sees(s, score)) {
-                T share = exp(score - sum), factor = drops.factor(own.number, s, T());
+                // A share is at most 1, whatever the rounding of large scores.
+                T excess = score - sum, factor = drops.factor(own.number, s, T());
+                T share = exp(excess > T(0) ? T(0) : excess);
                 weight = share * factor;
                 slope = share * (up * factor - product);
             }
