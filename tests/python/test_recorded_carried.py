@@ -1,5 +1,7 @@
 """Tensors that each step reads in attributes and replaces: arguments of the graph."""
 
+import collections
+
 import numpy as np
 import pytest
 from recorded import Net, batch, function, pair, replays, same, step
@@ -183,9 +185,110 @@ class LastLoss(Carrying):
         return out, loss
 
 
+class Delayed(Carrying):
+    def __init__(self):
+        super().__init__()
+        self.before = zeros()
+
+    def mixed(self, x):
+        y = autograd.tanh(x + self.h - self.before)
+        self.before, self.h = self.h, y.detach()
+        return y
+
+    def between(self, i):
+        if i % 6 == 5:
+            self.h = ones()
+
+
+class InTurn(Carrying):
+    def __init__(self):
+        super().__init__()
+        self.other = ones()
+
+    def mixed(self, x):
+        y = x + self.h
+        self.h, self.other = self.other, self.h
+        return y
+
+
+class Latest(Carrying):
+    def __init__(self):
+        super().__init__()
+        self.seen = collections.deque([zeros(), ones(), zeros()], maxlen=3)
+
+    def mixed(self, x):
+        y = x * self.seen[0] + self.seen[2]
+        self.seen.append(y.detach())
+        return y
+
+
+class Back(Carrying):
+    """Takes back the first state now and then."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.n = ones(), 0
+
+    def mixed(self, x):
+        y = super().mixed(x)
+        self.n += 1
+        if self.n % 4 == 0:
+            self.h = self.first
+        return y
+
+    def between(self, i):
+        if i == 13:
+            self.first = zeros()
+
+
+class LstmSetByTheProgram(Lstm):
+    def between(self, i):
+        if i % 5 == 4:
+            self.s = (ones(), zeros())
+
+
+class Nested(Carrying):
+    def __init__(self):
+        super().__init__()
+        self.s = [(zeros(), ones()), (ones(), zeros())]
+
+    def mixed(self, x):
+        made = []
+        for h, c in self.s:
+            c = (c * 0.5 + x).detach()
+            x = autograd.tanh(x + h) * c
+            made.append((x.detach(), c))
+        self.s = made
+        return x
+
+    def between(self, i):
+        if i % 5 == 4:
+            self.s = [(ones(), zeros()), (zeros(), ones())]
+
+
+class BesideAnother(Carrying):
+    """A tuple that holds a tensor that stays, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = ones()
+        self.s = (self.h, self.weight)
+
+    def mixed(self, x):
+        h, weight = self.s
+        y = x + h * weight
+        self.s = (autograd.tanh(y).detach(), self.weight)
+        return y
+
+    def between(self, i):
+        if i == 9:
+            self.weight = ones() * 2
+
+
 KINDS = [
     Carrying, Lstm, InDictionary, Average, Queue, InObject, InLayer, WrittenFirst, TwoPlaces,
     SetByTheProgram, WrittenByTheProgram, SetToNone, Strided, Sometimes, LastLoss,
+    Delayed, InTurn, Latest, Back, LstmSetByTheProgram, Nested,
 ]  # fmt: skip
 
 
@@ -198,6 +301,24 @@ def test_states_are_arguments(kind):
         recorded.between(i)
         eager.between(i)
     assert replays(recorded) >= 8
+
+
+@pytest.mark.filterwarnings("ignore:.*runs eagerly from now on")
+def test_a_tuple_with_a_tensor_that_stays():
+    recorded, eager = pair(BesideAnother)
+    for i in range(16):
+        step(recorded, eager, *batch())
+        recorded.between(i)
+        eager.between(i)
+
+
+def test_states_that_the_program_sets_need_no_graph_of_their_own():
+    recorded, eager = pair(LstmSetByTheProgram)
+    for i in range(60):
+        step(recorded, eager, *batch())
+        recorded.between(i)
+        eager.between(i)
+    assert len(function(recorded).entries) <= 2
 
 
 def test_results_keep_the_states_that_they_are():
@@ -257,6 +378,7 @@ def test_explain_names_states():
     assert len(function(recorded).entries) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*runs eagerly from now on")
 def test_programs_that_compare_states_by_identity_stay_right():
     class Comparing(Carrying):
         def __init__(self):

@@ -17,13 +17,13 @@ from ..autograd.order import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
-from .effects import Effects, Undo, changes, effects, kind
+from .effects import Effects, Undo, changes, effects, kind, moves
 from .memory import is_made, matches, pattern, text
 from .options import Options
 from .reads import Reads
 from .snapshot import Snapshot
 from .state import LATE_STATE
-from .symbols import Symbols, holds_number
+from .symbols import Symbols, holds_number, place_of
 from .tracers import Tracers, is_itself
 from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
@@ -193,6 +193,7 @@ class Attempt:
         self.marks = tracers.marks(call.tensors)
         self.after = tracers.restore(call.look, call.root)
         self.changes = changes(before, self.after)
+        self.moves = moves(self.changes, before, self.after)
         #: What the step does that the recording does not show.
         self.unseen = watching.found(self.after, self.symbols.results)
         late = LATE_STATE if self.traced.recording.state_is_late else None
@@ -273,7 +274,8 @@ class Attempt:
     def carried(self) -> set[str]:
         """The paths of tensors that the step reads and replaces by others."""
         spots, captured = self.before.spots(), set(self.graph.captured())
-        replaced = (path for path, (_, new) in self.changes.items() if new and is_made(new.value))
+        made = (path for path, (_, new) in self.changes.items() if new and is_made(new.value))
+        replaced = (*made, *self.moves)
         return {path for path in replaced if path in spots and spots[path].block in captured}
 
     def let_go(self) -> None:
@@ -294,7 +296,12 @@ class Attempt:
         before, after = self.before.tensors, self.after.tensors
         replaced = [t for path, t in before.items() if after.get(path) is not t]
         self._given = apart(self.call.tensors, replaced)
-        return self.verified.run(self.call.tensors)
+        moved = {path: apart([before[source]], replaced)[0] for path, source in self.moves.items()}
+        made = self.verified.run(self.call.tensors)
+        for path, tensor in moved.items():
+            if tensor is not after[path]:
+                place_of(self.after.items[path]).write(self.call.root, tensor)
+        return made
 
     def graphs(self) -> list[_core.Graph]:
         """The graphs of which a run may have started."""
@@ -325,9 +332,10 @@ class Attempt:
             left, found = self.after.items.get(path), later.before.items.get(path)
             if kind(left) != kind(found):
                 return f"attribute {path}, which one of them alone changed"
-        found = effects(self.changes, later.changes, later.after, later.symbols.results)
+        moved, seen = dict(self.moves.items() & later.moves.items()), (later.before, later.after)
+        found = effects(self.changes, later.changes, seen, later.symbols.results, moved)
         spots, captured = later.before.spots(), set(self.graph.captured())
-        for path in found.kept if isinstance(found, Effects) else ():
+        for path in (*found.kept, *found.moved) if isinstance(found, Effects) else ():
             is_answered = path in self.traced.results.paths
             if is_answered or path in spots and spots[path].block in captured:
                 return f"attribute {path}, which the step may read before replacing it"

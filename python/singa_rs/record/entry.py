@@ -14,6 +14,7 @@ from ..tensor import Tensor
 from .attempt import Attempt, apart, staged
 from .effects import Effects
 from .memory import matches, pattern, text
+from .places import Place
 from .snapshot import Snapshot, is_container
 from .state import note_change
 from .symbols import evaluator
@@ -45,7 +46,7 @@ class Entry:
         self.device, self.results = call.device, attempt.traced.results
         self.tapping, self.marks = attempt.tapping, attempt.marks
         self.guards = attempt.guards
-        left_out = self.guards.places.keys() | effects.kept.keys()
+        left_out = self.guards.places.keys() | effects.kept.keys() | effects.moved.keys()
         #: Items that the step was found not to depend on.
         self.undecided = undecided - left_out
         items = attempt.before.items.items()
@@ -56,9 +57,8 @@ class Entry:
         self._open = [p for p in undecided if is_container(attempt.before.items.get(p))]
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
-        #: The attributes whose tensors are arguments of the graph, too, the last ones; with what
-        #: the step replaces them by.
-        self._carried = [(path, effects.kept.get(path)) for path in call.carried]
+        #: The attributes whose tensors are arguments of the graph, too, the last ones.
+        self._carried = list(call.carried)
         own = call.tensors[: len(call.tensors) - len(self._carried)]
         #: Whether the arguments are just tensors in order, all that `accept` can check.
         is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, own))
@@ -67,12 +67,14 @@ class Entry:
         self._names = [given_name(x) for x in own]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
-        self._has_effects = bool(effects.numbers or effects.kept)
+        self._has_effects = bool(effects.numbers or effects.kept or effects.moved)
         #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
         self.repeats = effects.repeats and effects.numbers.keys() <= self.guards.places.keys()
         self._makers = [evaluator(made) for _, made in effects.numbers.values()]
         #: How many changes that other graphs have to notice a replay makes to numbers.
-        self.noted = sum(place.is_noted(call.root) for place, _ in effects.numbers.values())
+        written = [place for place, _ in effects.numbers.values()]
+        written += [one.place for one in effects.moved.values()]
+        self.noted = sum(place.is_noted(call.root) for place in written)
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -111,7 +113,7 @@ class Entry:
 
     # ---- matching -------------------------------------------------------------------------------
 
-    def accept(self, args: tuple[Any, ...], root: Any, attributes: Snapshot) -> list[Any] | None:
+    def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Any] | None:
         """The tensors to run the graph on, if the arguments are tensors or arrays that fit it."""
         tensors: list[Any] = []
         if len(args) != len(self._names) or not self._is_row:
@@ -130,8 +132,8 @@ class Entry:
                 tensors.append(staged(x, self.device))
             else:
                 return None
-        for (path, kept), want in zip(self._carried, self.requires_grad[len(args) :], strict=True):
-            x = attributes.tensors[path] if kept is None else kept.place.read(root)
+        for path, want in zip(self._carried, self.requires_grad[len(args) :], strict=True):
+            x = attributes.tensors[path]
             if type(x) is not Tensor or not _is_ordinary(x, want):
                 return None
             tensors.append(x)
@@ -177,15 +179,15 @@ class Entry:
                 return f"attribute {path}, which changes from step to step, was replaced"
         if (otherwise := self.guards.mismatch(root)) is not None:
             return otherwise
-        for path, kept in effects.kept.items():
-            item = items.get(path)
-            if item is None or not kept.admits(item, now.tensors.get(path), root):
+        for path in (*effects.kept, *effects.moved):
+            if not effects.admits(path, now, root):
                 return f"attribute {path}, which each step sets, was replaced"
         computed = len(self._made(self.guards.numbers(root)))
         if computed < len(self._makers):
             path = list(effects.numbers)[computed]
             return f"attribute {path} cannot be computed from the present numbers"
-        known = self.wanted.keys() | self.guards.places.keys() | effects.kept.keys()
+        known = self.wanted.keys() | self.guards.places.keys()
+        known |= effects.kept.keys() | effects.moved.keys()
         more = items.keys() - known
         more = {path for path in more if not self._is_undecided(path)} if more else more
         return f"attribute {min(more)} is new" if more else None
@@ -211,29 +213,45 @@ class Entry:
     ) -> Any:
         """Runs the graph once, then sets numbers; returns what the function would."""
         self.tapping.let_go()
-        given = apart(tensors, (kept.tensor for kept in self.effects.kept.values()))
+        shown = [kept.tensor for kept in self.effects.kept.values()]
+        given = apart(tensors, shown)
+        moved = [snapshot.tensors[one.source] for one in self.effects.moved.values()]
+        moved = apart(moved, shown)
         made = profile.run(self.verified.run, tensors)
         if self._has_effects:
-            self.take_effect(root, snapshot, changes)
+            self.take_effect(root, snapshot, changes, moved)
         for number, marks in self.marks:
             for name, value in marks.items():
                 setattr(tensors[number], name, value)
         return self.tapping.deliver(self.results.build(given, made, snapshot.tensors))
 
-    def take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
+    def take_effect(
+        self, root: Any, snapshot: Snapshot, changes: Sequence[Any], moved: Sequence[Tensor] = ()
+    ) -> None:
         """Sets the attributes that the step sets; `snapshot` gets to know."""
         if changes:  # another thread may have counted since they were computed
             now = self._made(self.guards.numbers(root))
             changes = now if len(now) == len(changes) else changes
         for (place, _), value in zip(self.effects.numbers.values(), changes, strict=True):
-            place.write(root, value)
-            if place.is_noted(root):
-                note_change()
-            else:
-                snapshot.follow(place.owner(root), place.key, value)
-        for kept in self.effects.kept.values():
+            _set(place, root, value, snapshot)
+        for (path, one), tensor in zip(self.effects.moved.items(), moved, strict=True):
+            _set(one.place, root, tensor, snapshot)
+            snapshot.tensors[path] = tensor
+        for path, kept in self.effects.kept.items():
+            snapshot.tensors[path] = kept.tensor
             if kept.place.read(root) is not kept.tensor:
                 kept.place.write(root, kept.tensor)
+        for place, container in self.effects.made.values():
+            if place.read(root) is not container:
+                place.write(root, container)
+
+
+def _set(place: Place, root: Any, value: Any, snapshot: Snapshot) -> None:
+    place.write(root, value)
+    if place.is_noted(root):
+        note_change()
+    else:
+        snapshot.follow(place.owner(root), place.key, value)
 
 
 def _is_ordinary(x: Tensor, requires_grad: bool) -> bool:

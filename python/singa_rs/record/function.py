@@ -124,7 +124,7 @@ class GraphFunction:
                 and (changes := entry.changes(root)) is not None
                 and not self._is_due(entry)
             ):
-                tensors = entry.accept(args, root, snapshot)
+                tensors = entry.accept(args, snapshot)
                 if tensors is not None:
                     return self._replay(ready, tensors, root, changes)
             del entry, snapshot
