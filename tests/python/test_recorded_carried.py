@@ -300,7 +300,12 @@ def test_states_are_arguments(kind):
         step(recorded, eager, x, y)
         recorded.between(i)
         eager.between(i)
+        same([x.requires_grad for x in held(recorded)], [x.requires_grad for x in held(eager)])
     assert replays(recorded) >= 8
+
+
+def held(model):
+    return [x for x in vars(model).values() if type(x) is Tensor]
 
 
 @pytest.mark.filterwarnings("ignore:.*runs eagerly from now on")
@@ -329,11 +334,12 @@ def test_results_keep_the_states_that_they_are():
             return old, self.h
 
     recorded, eager = pair(Answering)
-    held = []
+    found = []
     for _ in range(10):
-        held.append((recorded(*(given := batch())), eager(*given)))
-    for ours, theirs in held:
+        found.append((recorded(*(given := batch())), eager(*given)))
+    for ours, theirs in found:
         same(ours, theirs)
+        same(*([x.requires_grad for x in one] for one in (ours, theirs)))
     assert replays(recorded) >= 5
 
 

@@ -24,7 +24,7 @@ from .reads import Reads
 from .snapshot import Snapshot
 from .state import LATE_STATE
 from .symbols import Symbols, holds_number, place_of
-from .tracers import Tracers, is_itself
+from .tracers import Tracers, is_itself, twin
 from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
 from .unseen import Watching, may_answer_otherwise
@@ -152,7 +152,7 @@ def apart(given: Sequence[Tensor], shown: Iterable[Tensor]) -> Sequence[Tensor]:
     """The arguments, apart from the tensors that are about to show what a run makes: they keep what
     these show now."""
     ids = set(map(id, shown))
-    return [x.alias() if id(x) in ids else x for x in given] if ids else given
+    return [twin(x) if id(x) in ids else x for x in given] if ids else given
 
 
 def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:

@@ -99,6 +99,14 @@ def is_itself(tensor: Tensor, known: frozenset[int]) -> bool:
     return is_named and not isinstance(tensor, Placeholder)
 
 
+def twin(tensor: Tensor) -> Tensor:
+    """Another tensor object with the memory that a tensor has now, its flags and its names."""
+    made = tensor.alias()
+    made.__class__ = type(tensor)
+    made.__dict__.update(_attributes(tensor, but=_TAPE))
+    return made
+
+
 _GONE = object()
 
 
