@@ -1,5 +1,6 @@
 """The package with SINGA's names, and programs that import it as `singa`."""
 
+import inspect
 import json
 import os
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import singa_rs
 from singa_rs import ShapeError, autograd, layer, tensor
 from singa_rs.compat import singa
 from singa_rs.tensor import from_numpy
@@ -40,6 +42,14 @@ def test_the_package_gives_its_modules_on_first_use():
     assert singa.tensor.Tensor is tensor.Tensor
     with pytest.raises(AttributeError, match="'no_such_module'"):
         _ = singa.no_such_module
+
+
+@pytest.mark.parametrize("name", ["autograd", "layer", "opt", "sonnx", "tensor"])
+def test_modules_list_what_they_have(name):
+    module = getattr(singa, name)
+    found = dict(inspect.getmembers(module))
+    assert found.keys() == set(dir(module))
+    assert {k for k in dir(getattr(singa_rs, name)) if k[0] != "_"} <= found.keys()
 
 
 def test_training_is_one_switch():

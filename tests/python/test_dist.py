@@ -165,7 +165,7 @@ def test_wrong_calls():
             "recv: source: got '1', want an int",
             "reduce_scatter: got shape (3, 2), want 2 parts, one for each rank",
             "all_to_all: got shape (3, 2), want 2 parts, one for each rank",
-            "set_timeout: got 0, want seconds above 0",
+            "set_timeout: got timeout 0, want seconds above 0",
             "wait: this all_reduce was waited for before",
         ]
 
@@ -282,3 +282,40 @@ def test_timeouts_are_numbers():
     for wrong in ("x", None, True):
         with pytest.raises(TypeError, match="spawn: got timeout .*, want a number of seconds"):
             dist.spawn(_left, 2, timeout=wrong)
+
+
+def _left_waiting():
+    dist.init(timeout=1.5)
+    dist.init()  # leaves it as it is
+    if dist.rank() == 1:
+        time.sleep(4)
+        return None
+    begun = time.monotonic()
+    try:
+        dist.all_reduce(tensor.zeros((2,)))
+    except dist.DistError:
+        return time.monotonic() - begun
+    return None
+
+
+def test_a_timeout_is_set_where_spawn_has_joined():
+    seconds, _ = spawn(_left_waiting, 2)
+    assert seconds is not None and 1 < seconds < 4
+
+
+def _wrong_timeouts():
+    said = []
+    for call, wrong in ((dist.init, "soon"), (dist.init, 0), (dist.set_timeout, "soon")):
+        try:
+            call(timeout=wrong)
+        except (TypeError, ValueError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
+
+
+def test_timeouts_are_checked_where_spawn_has_joined():
+    assert spawn(_wrong_timeouts, 1)[0] == [
+        "TypeError: init: got timeout 'soon', want a number of seconds",
+        "ValueError: init: got timeout 0, want seconds above 0",
+        "TypeError: set_timeout: got timeout 'soon', want a number of seconds",
+    ]

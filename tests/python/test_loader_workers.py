@@ -25,6 +25,7 @@ from loading import (
     Odd,
     Processes,
     Refused,
+    Slow,
     jittered,
     unsendable,
 )
@@ -227,6 +228,46 @@ def test_a_worker_that_is_killed_while_it_waits():
         with pytest.raises(data.WorkerError, match="was ended by signal 9"):
             list(batches)
         assert len(list(loader)) == 100
+
+
+# ---- several readers -----------------------------------------------------------------------------
+
+
+def read_by_threads(batches, readers=3):
+    """What threads that share an iteration get together, the errors of each, and the seconds."""
+    found, errors = [], []
+
+    def read():
+        try:
+            found.extend(batches)
+        except Exception as error:
+            errors.append(error)
+
+    begun = time.monotonic()
+    running = [threading.Thread(target=read) for _ in range(readers)]
+    for one in running:
+        one.start()
+    for one in running:
+        one.join()
+    return found, errors, time.monotonic() - begun
+
+
+@pytest.mark.parametrize("how", ALL)
+def test_threads_that_share_an_iteration_get_each_batch_once(how):
+    loader = data.DataLoader(Slow(40), 2, as_numpy=True, **how)
+    found, errors, seconds = read_by_threads(iter(loader))
+    assert sorted(y.tolist() for _, y in found) == [[i, i + 1] for i in range(0, 40, 2)]
+    assert errors == [] and seconds < 8
+    assert (loader.epoch, loader.state_dict()["position"]) == (1, 0)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_ends_the_iteration_for_all_threads(workers):
+    batches = iter(data.DataLoader(Failing(40, 20, ValueError("no")), 2, num_workers=workers))
+    found, errors, seconds = read_by_threads(batches)
+    assert len(found) == 10 and seconds < 8
+    assert "no" in map(str, errors) and len(errors) == 3
+    assert sum("ended by an error" in str(one) for one in errors) == 2
 
 
 # ---- ends ----------------------------------------------------------------------------------------

@@ -271,3 +271,18 @@ def test_crafted_files_take_less_than_a_second(tmp_path, raw, text):
     taken = time.process_time() - start
     gc.unfreeze()
     assert taken < 1 and peak() - kept < 64 << 20
+
+
+@pytest.mark.parametrize("mode", ["r", "w", "False", "", 2, -1, 1.0, None, [1]])
+def test_what_is_no_mode_is_refused_and_leaves_files(tmp_path, mode):
+    snapshot.save(tmp_path / "net", tensors())
+    before = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
+    with pytest.raises(TypeError, match="Snapshot: mode: got .*, want "):
+        snapshot.Snapshot(tmp_path / "net", mode)
+    assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == before
+
+
+@pytest.mark.parametrize("kind", [bool, int, np.bool_, np.int64])
+def test_modes_are_bools_or_ints_in_their_place(tmp_path, kind):
+    snapshot.Snapshot(tmp_path / "net", kind(1)).write("a", tensor.ones((2,)))
+    assert list(snapshot.Snapshot(tmp_path / "net", kind(0)).read()) == ["a"]

@@ -317,8 +317,8 @@ def test_singas_functions():
     same(tensor.average(t, 0), XN.mean(0))
     same(tensor.sum(t, -1), XN.sum(-1))
     assert tensor.sum(t, (0, 1)).item() == 15 == tensor.sum(t).item()
-    same(tensor.sum_columns(t), XN.sum(1))
-    same(tensor.sum_rows(t), XN.sum(0))
+    same(tensor.sum_columns(t), XN.sum(1, keepdims=True))
+    same(tensor.sum_rows(t), XN.sum(0, keepdims=True))
     same(tensor.pow(t, 2), XN**2)
     same(tensor.concatenate((t, t), 1), np.concatenate((XN, XN), 1))
     same(tensor.repeat(t, 2), XN.repeat(2))
@@ -330,6 +330,25 @@ def test_singas_functions():
     np.testing.assert_allclose(tensor.softmax(tensor.ones(4)).to_numpy(), 0.25)
     assert tensor.eltwise_mult(t, t, t) is t
     same(t, XN**2)
+
+
+def test_sums_of_columns_and_rows_are_matrices():
+    square = np.float32([[1, 3], [4, 4]])
+    t = tensor.from_numpy(square)
+    same(t / tensor.sum_columns(t), square / square.sum(1, keepdims=True))
+    for function in (tensor.sum_columns, tensor.sum_rows):
+        for wrong in (tensor.ones(3), tensor.ones((2, 2, 2))):
+            with pytest.raises(singa_rs.ShapeError, match=f"{function.__name__}: .*want a matrix"):
+                function(wrong)
+
+
+def test_products_are_scaled_without_a_tensor_to_write_into():
+    t = x()
+    same(tensor.mult(t, t.T(), alpha=2.0), 2 * XN @ XN.T)
+    same(tensor.mult(t, t.T(), None, 0), 0 * XN @ XN.T)
+    whole = tensor.from_numpy(np.int32([[1, 2], [3, 4]]))
+    assert tensor.mult(whole, whole).dtype == tensor.mult(whole, whole, alpha=1).dtype
+    assert tensor.mult(whole, whole, alpha=2).tolist() == [[14, 20], [30, 44]]
 
 
 def test_norms_are_divided_by_the_size():

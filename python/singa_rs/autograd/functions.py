@@ -87,23 +87,30 @@ for _row in ROWS.values():
 def mult(
     A: Tensor, B: Tensor, C: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
 ) -> Tensor:
-    """`A @ B`; with `C`, `C = alpha * A @ B + beta * C` in place (BLAS gemm, gemv)."""
+    """`alpha * A @ B`; with `C`, `C = alpha * A @ B + beta * C` in place (BLAS gemm, gemv)."""
     if C is None:
-        return A @ B
+        is_whole = isinstance(alpha, (int, float)) and alpha == 1
+        return A @ B if is_whole else (A @ B) * alpha
     made = (A @ B) * alpha
     return _into(made + C * beta if beta else made, C)
 
 
 @of_tensor
 def sum_columns(M: Tensor) -> Tensor:
-    """The sum of all columns: shape (rows,)."""
-    return M.sum(1)
+    """The sum of all columns of a matrix: shape (rows, 1)."""
+    return _matrix(M, "sum_columns").sum(1, True)
 
 
 @of_tensor
 def sum_rows(M: Tensor) -> Tensor:
-    """The sum of all rows: shape (columns,)."""
-    return M.sum(0)
+    """The sum of all rows of a matrix: shape (1, columns)."""
+    return _matrix(M, "sum_rows").sum(0, True)
+
+
+def _matrix(M: Tensor, op: str) -> Tensor:
+    if M.rank != 2:
+        raise ShapeError(f"{op}: got shape {M.shape}, want a matrix")
+    return M
 
 
 @of_tensor

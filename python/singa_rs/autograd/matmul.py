@@ -21,10 +21,19 @@ from .tape import record
 
 
 class Matmul(Rule):
-    """Matrix products of stacks of matrices, broadcast as NumPy's matmul (ONNX MatMul)."""
+    """Matrix products of stacks of matrices, broadcast as NumPy's matmul (ONNX MatMul). A vector is
+    a row on the left and a column on the right, whose axis the product has not."""
 
     def forward(self, x: Tensor, w: Tensor) -> Tensor:
-        return ops.matmul(x, w)
+        made = ops.matmul(_row(x), _column(w))
+        if x.rank > 1 and w.rank > 1:
+            return made
+        shape = list(made.shape)
+        if w.rank == 1:
+            shape.pop()
+        if x.rank == 1:
+            shape.pop(-1 if w.rank == 1 else -2)
+        return ops.reshape(made, tuple(shape))
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         x, w = xs
@@ -37,13 +46,37 @@ class Matmul(Rule):
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
         (dy,), (x, w) = dys, (self.load(0), self.load(1))
+        if x.rank == 1 or w.rank == 1:
+            return self._of_vectors(dy, x, w, wanted)
         dx = ops.reduce_to(ops.matmul(dy, ops.swap(w)), x.shape) if wanted[0] else None
         return dx, self._to_w(dy, x, w) if wanted[1] else None
+
+    def _of_vectors(self, dy: Tensor, x: Tensor, w: Tensor, wanted: Any) -> Grads:
+        """The gradients of matrices in the place of vectors, as vectors again."""
+        row, column = _row(x), _column(w)
+        extents = (row.shape[-2], column.shape[-1])
+        dy = ops.reshape(dy, (*(x if w.rank == 1 else w).shape[:-2], *extents))
+        dx = ops.reduce_to(ops.matmul(dy, ops.swap(column)), row.shape) if wanted[0] else None
+        dw = self._to_w(dy, row, column) if wanted[1] else None
+        return (
+            None if dx is None else ops.reshape(dx, x.shape),
+            None if dw is None else ops.reshape(dw, w.shape),
+        )
 
     def _to_w(self, dy: Tensor, x: Tensor, w: Tensor) -> Tensor:
         if w.rank == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum
             dy, x = (ops.reshape(t, (math.prod(t.shape[:-1]), t.shape[-1])) for t in (dy, x))
         return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
+
+
+def _row(x: Tensor) -> Tensor:
+    """A vector as a matrix of one row; other tensors as they are."""
+    return ops.reshape(x, (1, x.numel)) if x.rank == 1 else x
+
+
+def _column(w: Tensor) -> Tensor:
+    """A vector as a matrix of one column; other tensors as they are."""
+    return ops.reshape(w, (w.numel, 1)) if w.rank == 1 else w
 
 
 @public(Matmul, methods="dot", precision="short")
@@ -79,20 +112,9 @@ def _unusual(x: Any, w: Any) -> Tensor:
     if x.dtype != w.dtype or x.dtype.name == "bool":
         want = promote(x.dtype, w.dtype)
         x, w = cast(x, want), cast(w, want)
-    row, column = x.rank == 1, w.rank == 1
-    if not row and not column:
-        return Matmul()(x, w)[0]
-    if x.rank == 0 or w.rank == 0:
+    if 0 in (x.rank, w.rank):
         raise ShapeError(f"matmul: got shapes {x.shape}, {w.shape}, want at least one dimension")
-    x = x.reshape((1, x.shape[0])) if row else x
-    w = w.reshape((w.shape[0], 1)) if column else w
-    y = Matmul()(x, w)[0]
-    shape = list(y.shape)
-    if column:
-        shape.pop()
-    if row:
-        shape.pop(-1 if column else -2)
-    return y.reshape(shape)
+    return Matmul()(x, w)[0]
 
 
 class Gemm(Rule):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..data.draws import rng, whole
 from ..data.pictures import pillow, read_picture
+from ..shown import shown
 
 __all__ = [
     "ImageTool",
@@ -77,6 +78,7 @@ def crop_and_resize(img: Any, patch: Sequence[int], position: str) -> Any:
     Raises:
         ValueError: another position, or one outside of the image.
     """
+    _check_picture("crop_and_resize", img)
     width, height = _size("crop_and_resize", patch)
     if position not in _ACROSS + _DOWN:
         want = ", ".join(_ACROSS + _DOWN)
@@ -95,6 +97,7 @@ def crop_and_resize(img: Any, patch: Sequence[int], position: str) -> Any:
 
 def resize(img: Any, small_size: int) -> Any:
     """An image scaled so that its shorter side has a length in pixels."""
+    _check_picture("resize", img)
     small_size = whole("resize", "small_size", small_size, 1, 2**16)
     width, height = img.size
     if width < height:
@@ -105,6 +108,7 @@ def resize(img: Any, small_size: int) -> Any:
 def color_cast(img: Any, offset: int) -> Any:
     """An RGB image to each channel of which, with a chance of one half, a number from -offset to
     offset is added; results stay from 0 to 255."""
+    _check_picture("color_cast", img)
     offset = whole("color_cast", "offset", offset, 0, 255)
     if img.mode != "RGB":
         raise ValueError(f"color_cast: got an image of mode {img.mode}, want RGB")
@@ -116,6 +120,7 @@ def color_cast(img: Any, offset: int) -> Any:
 def enhance(img: Any, scale: float) -> Any:
     """An image whose colour, contrast, brightness and sharpness are each, with a chance of one
     half, enhanced by a factor from 1 - scale to 1 + scale."""
+    _check_picture("enhance", img)
     scale = _share("enhance", scale)
     from PIL import ImageEnhance
 
@@ -128,18 +133,31 @@ def enhance(img: Any, scale: float) -> Any:
 
 def flip(img: Any) -> Any:
     """An image mirrored from left to right."""
+    _check_picture("flip", img)
     return img.transpose(pillow("flip").Transpose.FLIP_LEFT_RIGHT)
 
 
 def flip_down(img: Any) -> Any:
     """An image mirrored from top to bottom."""
+    _check_picture("flip_down", img)
     return img.transpose(pillow("flip_down").Transpose.FLIP_TOP_BOTTOM)
 
 
 def get_list_sample(l: Sequence[Any], sample_size: int) -> list[Any]:  # noqa: E741 - SINGA's name
     """Random items of a list, each at most once, in the list's order."""
+    _check_list("get_list_sample", "l", l)
     sample_size = whole("get_list_sample", "sample_size", sample_size, 0, len(l))
     return [l[i] for i in sorted(rng().permutation(len(l))[:sample_size])]
+
+
+def _check_picture(op: str, img: Any, argument: str = "img") -> None:
+    if not isinstance(img, pillow(op).Image):
+        raise TypeError(f"{op}: got {argument} {shown(img)}, want a Pillow image")
+
+
+def _check_list(op: str, argument: str, value: Any) -> None:
+    if not isinstance(value, (Sequence, np.ndarray)):
+        raise TypeError(f"{op}: got {argument} {shown(value)}, want a list")
 
 
 def _scaled(img: Any, size: tuple[int, int]) -> Any:
@@ -155,6 +173,7 @@ def _size(op: str, patch: Any) -> tuple[int, int]:
 
 def _room(op: str, img: Any, patch: Any) -> tuple[int, int]:
     """By how much an image is wider and higher than a part."""
+    _check_picture(op, img)
     width, height = _size(op, patch)
     if img.size[0] < width or img.size[1] < height:
         raise ValueError(
@@ -188,11 +207,15 @@ class ImageTool:
 
     def set(self, imgs: list[Any]) -> ImageTool:
         """Takes a list of Pillow images."""
+        _check_list("set", "imgs", imgs)
+        for i, img in enumerate(imgs):
+            _check_picture("set", img, f"imgs[{i}]")
         self.imgs = imgs
         return self
 
     def append(self, img: Any) -> ImageTool:
         """Takes one more image."""
+        _check_picture("append", img)
         self.imgs.append(img)
         return self
 
@@ -222,6 +245,7 @@ class ImageTool:
         self, size_list: Sequence[int], num_case: int = 1, inplace: bool = True
     ) -> Any:
         """Scales the shorter side to lengths in a list."""
+        _check_list("resize_by_list", "size_list", size_list)
         num_case = whole("resize_by_list", "num_case", num_case, 1, len(size_list))
         return self._each(
             lambda img: [resize(img, size) for size in _cases(size_list, num_case)], inplace
@@ -235,6 +259,7 @@ class ImageTool:
         self, angle_list: Sequence[float], num_case: int = 1, inplace: bool = True
     ) -> Any:
         """Rotates by angles in a list, in degrees, counter-clockwise."""
+        _check_list("rotate_by_list", "angle_list", angle_list)
         num_case = whole("rotate_by_list", "num_case", num_case, 1, len(angle_list))
         return self._each(
             lambda img: [img.rotate(angle) for angle in _cases(angle_list, num_case)], inplace

@@ -21,6 +21,7 @@ from .. import errors, files
 from ..errors import GraphError
 from ..module.checkpoint.stored import damage, mapped
 from ..module.checkpoint.wire import Walker
+from ..refusals import flag
 from ..tensor import Tensor, from_numpy
 from . import tensor_proto
 from .singa_wrap import SINGA_VERSION
@@ -69,9 +70,9 @@ class Snapshot:
             CheckpointError: to be read, it is missing, truncated, damaged, or has a tensor twice,
                 or one of a dtype other than float32, float64 and int32.
             OSError: it cannot be written.
-            TypeError, ValueError: not a path; not a number of megabytes.
+            TypeError, ValueError: not a path; neither True nor False; not a number of megabytes.
         """
-        self._prefix, self._mode = files.path_of("Snapshot", f), bool(mode)
+        self._prefix, self._mode = files.path_of("Snapshot", f), _is_to_write(mode)
         self._room = _room(buffer_size)
         self._arrays: dict[str, np.ndarray] = {}
         self._names: set[str] = set()
@@ -123,6 +124,13 @@ def save(f: str | PathLike[str], tensors: Mapping[str, Tensor], buffer_size: int
             for to, pieces in zip((file, lines), _record(name, value, room, names), strict=True):
                 to.writelines(pieces)
             names.add(name)
+
+
+def _is_to_write(mode: Any) -> bool:
+    """Whether a mode is that of writing, which empties files."""
+    if flag(mode, "Snapshot: mode") != mode:
+        raise TypeError(f"Snapshot: mode: got {mode!r:.80}, want True to write or False to read")
+    return bool(mode)
 
 
 def _room(buffer_size: int) -> int:

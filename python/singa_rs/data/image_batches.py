@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -17,6 +18,15 @@ from .draws import drawing, order, whole
 from .pictures import pillow, pixels
 from .pipeline import Pipeline
 
+#: A label: an integer, or text; None if a list has none for a picture.
+Label = int | str | None
+#: The labels of a batch.
+Labels = np.ndarray | list[Label]
+#: A picture's path and its label.
+Row = tuple[str, Label]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+
 
 class ImageBatchIter:
     """Batches of the pictures in a list, without end (SINGA data.ImageBatchIter).
@@ -26,7 +36,8 @@ class ImageBatchIter:
     `seed` and the batch's number alone.
 
     Args:
-        img_list_file: a file with a line for each picture: its path, `delimiter`, its label.
+        img_list_file: a file with a line for each picture: its path, `delimiter`, its label. There
+            may be no label, and what follows another delimiter is ignored.
         batch_size: the number of images in a batch.
         image_transform: a function of a picture's path which gives a list of Pillow images, such as
             `image_tool.ImageTool().load(path).random_crop((96, 96)).get()`.
@@ -37,8 +48,8 @@ class ImageBatchIter:
         seed: of the order and of `data.rng()`.
 
     Raises:
-        CheckpointError: a line of the list has no label, or the list is missing (then also an
-            OSError).
+        CheckpointError: a line of the list is no text, or has a label beyond int32, or the list is
+            missing (then also an OSError).
         ModuleNotFoundError: Pillow is not installed.
         TypeError: an argument of the wrong type.
         ValueError: an argument out of range, or a list without pictures.
@@ -91,19 +102,21 @@ class ImageBatchIter:
         self._stop = weakref.finalize(self, self._line.stop)
         self._line.start()
 
-    def next(self) -> tuple[np.ndarray, np.ndarray]:
+    def next(self) -> tuple[np.ndarray, Labels]:
         """The next batch: pixels from 0 to 255, float32 (batch_size, 3, height, width), and labels,
-        int32 (batch_size,).
+        int32 (batch_size,). If not all labels of the list are integers, they are a list of texts,
+        and of None where there is none.
 
         Raises:
             RuntimeError: `start` was not called.
             ValueError: `image_transform` gave no images, images of different sizes, or more of a
                 picture than there was room for in the batch. Its own errors are raised as they are.
         """
-        if self._line is None:
+        line = self._line
+        if line is None:
             raise RuntimeError("next: nothing is being read; call start() first")
         try:
-            return self._line.take()
+            return line.take()
         except BaseException:
             self.end()
             raise
@@ -115,10 +128,10 @@ class ImageBatchIter:
             self._line.join()
         self._line = None
 
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def __iter__(self) -> Iterator[tuple[np.ndarray, Labels]]:
         return self
 
-    def __next__(self) -> tuple[np.ndarray, np.ndarray]:
+    def __next__(self) -> tuple[np.ndarray, Labels]:
         return self.next()
 
     def run(self) -> None:
@@ -136,7 +149,7 @@ class _Reader:
 
     def __init__(
         self,
-        rows: list[tuple[str, int]],
+        rows: list[Row],
         transform: Callable[[str], list[Any]],
         size: int,
         is_shuffled: bool,
@@ -144,13 +157,14 @@ class _Reader:
     ) -> None:
         self._rows, self._transform, self._size = rows, transform, size
         self._is_shuffled, self._seed = is_shuffled, seed
+        self._is_numbered = isinstance(rows[0][1], int)
 
-    def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def batches(self) -> Iterator[tuple[np.ndarray, Labels]]:
         """The batches, without end."""
         rows = self._endless()
         for number in count():
             images: list[np.ndarray] = []
-            labels: list[int] = []
+            labels: list[Label] = []
             with drawing(self._seed, 0, number):
                 while len(images) < self._size:
                     path, label = next(rows)
@@ -158,9 +172,9 @@ class _Reader:
                     images += made
                     labels += [label] * len(made)
             _check_sizes(images)
-            yield np.stack(images), np.array(labels, np.int32)
+            yield np.stack(images), np.array(labels, np.int32) if self._is_numbered else labels
 
-    def _endless(self) -> Iterator[tuple[str, int]]:
+    def _endless(self) -> Iterator[Row]:
         """The pictures again and again."""
         many = len(self._rows)
         for epoch in count():
@@ -187,21 +201,33 @@ def _check_sizes(images: list[np.ndarray]) -> None:
         )
 
 
-def _listed(path: str, delimiter: str, folder: str) -> list[tuple[str, int]]:
-    """The paths and labels in a list of pictures."""
-    found = []
+def _listed(path: str, delimiter: str, folder: str) -> list[Row]:
+    """The paths and labels in a list of pictures; labels are integers if all are."""
+    found: list[tuple[str, str | None]] = []
     with files.reading("ImageBatchIter", path) as file:
         for number, raw in enumerate(file, 1):
-            try:
-                line = raw.decode().strip("\r\n")
-                if line.strip():
-                    name, label = line.rsplit(delimiter, 1)
-                    found.append((os.path.join(folder, name), int(label)))
-            except ValueError as error:
-                raise CheckpointError(
-                    f"ImageBatchIter: {path}: line {number}: got {raw!r:.80}, want a path, "
-                    f"{delimiter!r} and a label"
-                ) from error
+            name, *rest = _fields(path, number, raw, delimiter)
+            if name or rest:
+                found.append((os.path.join(folder, name), rest[0] if rest else None))
     if not found:
         raise ValueError(f"ImageBatchIter: {path}: lists no pictures")
-    return found
+    if all(label is not None and _INTEGER.fullmatch(label) for _, label in found):
+        return [(name, _number(path, str(label))) for name, label in found]
+    return list(found)
+
+
+def _fields(path: str, number: int, raw: bytes, delimiter: str) -> list[str]:
+    """What stands between the delimiters of a line, without blanks around it."""
+    try:
+        line = raw.decode().strip("\r\n")
+    except UnicodeDecodeError as error:
+        raise CheckpointError(
+            f"ImageBatchIter: {path}: line {number}: got {raw!r:.80}, want text in UTF-8"
+        ) from error
+    return [field.strip() for field in line.split(delimiter)] if line.strip() else [""]
+
+
+def _number(path: str, label: str) -> int:
+    if not -(2**31) <= int(label) < 2**31:
+        raise CheckpointError(f"ImageBatchIter: {path}: got label {label:.80}, want one of int32")
+    return int(label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -29,7 +30,8 @@ class Place:
 
 
 class Batches(Iterator[Any]):
-    """The batches of one epoch. It ends its workers when it ends, is closed or is dropped."""
+    """The batches of one epoch, which several threads may share. It ends its workers when it ends,
+    is closed or is dropped."""
 
     def __init__(
         self,
@@ -44,7 +46,7 @@ class Batches(Iterator[Any]):
         close: Callable[[], None] | None,
     ) -> None:
         self._loader = loader  # whose end would end the workers that stay
-        self._place, self._is_over = place, False
+        self._place, self._is_over, self._ending = place, False, threading.Lock()
         step = _Step(make, stage, place.position)
         self._line = Pipeline(tasks, step, threads, room) if threads else _Serial(tasks, step)
         self._end = weakref.finalize(self, _end, self._line, close)
@@ -58,17 +60,24 @@ class Batches(Iterator[Any]):
         if self._is_over:
             raise StopIteration
         try:
-            batch = self._line.take()
+            return self._line.take(self._count)
         except StopIteration:
-            self._is_over = True
-            self._place.end()
+            self._go_on()
             self.close()
             raise
         except BaseException:
             self._end()
             raise
+
+    def _count(self) -> None:
         self._place.position += 1
-        return batch
+
+    def _go_on(self) -> None:
+        """Goes on to the next epoch, once."""
+        with self._ending:
+            if not self._is_over:
+                self._is_over = True
+                self._place.end()
 
     def close(self) -> None:
         """Ends the iteration and its workers."""
@@ -92,22 +101,35 @@ class _Serial:
 
     def __init__(self, tasks: Iterator[Any], make: Callable[[int, Any], Any]) -> None:
         self._tasks, self._make, self._taken = tasks, make, 0
-        self._is_stopped = False
+        self._is_stopped = self._is_past_end = False
+        self._reading = threading.RLock()
 
     def start(self) -> None:
         """Nothing runs in the background."""
 
-    def take(self) -> Any:
-        """The next result."""
-        if self._is_stopped:
-            raise RuntimeError("DataLoader: the iteration was closed, or ended by an error")
+    def take(self, count: Callable[[], None]) -> Any:
+        """The next result, as that of a pipeline."""
+        with self._reading:
+            if self._is_past_end:
+                raise StopIteration
+            if self._is_stopped:
+                raise RuntimeError("DataLoader: the iteration was closed, or ended by an error")
+            try:
+                made = self._made()
+            except BaseException as error:
+                self._is_past_end = isinstance(error, StopIteration)
+                self._is_stopped = True
+                raise
+            self._taken += 1
+            count()
+            return made
+
+    def _made(self) -> Any:
         task = next(self._tasks)
         try:
-            made = self._make(self._taken, task)
+            return self._make(self._taken, task)
         except StopIteration as error:
-            Failure(error).reraise()
-        self._taken += 1
-        return made
+            return Failure(error).reraise()
 
     def stop(self) -> None:
         """Nothing more is taken."""

@@ -1,4 +1,4 @@
-"""Threads that make numbered results in the background, which one reader takes in order."""
+"""Threads that make numbered results in the background, which readers take in order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pipeline:
         self._results: dict[int, Any] = {}
         self._begun = self._taken = 0
         self._end: int | None = None
-        self._is_stopped = False
+        self._is_stopped = self._has_failed = False
         self._process = os.getpid()
         self._threads = [
             threading.Thread(target=self._work, name=f"DataLoader-{i}", daemon=True)
@@ -105,8 +105,8 @@ class Pipeline:
                 self._end = self._begun  # what has been begun comes before the error, or is dropped
             self._change.notify_all()
 
-    def take(self) -> Any:
-        """The next result.
+    def take(self, count: Callable[[], None] | None = None) -> Any:
+        """The next result. `count` is called before another reader may take one.
 
         Raises:
             StopIteration: there are no more.
@@ -119,26 +119,37 @@ class Pipeline:
                 "workers it does not have; want processes started by multiprocessing's 'spawn'"
             )
         with self._change:
-            number = self._taken
-            while number not in self._results:
-                if self._is_stopped:
-                    raise RuntimeError("DataLoader: the iteration was closed, or ended by an error")
-                if self._end is not None and number >= self._end:
-                    raise StopIteration
+            while self._taken not in self._results:
+                self._check_end()
                 self._change.wait(PATIENCE)
-                self._check_threads(number)
-            result = self._results.pop(number)
+                self._check_threads()
+            result = self._results.pop(self._taken)
             self._taken += 1
+            if isinstance(result, Failure):
+                self._has_failed = True
+                self._drop()
+            elif count is not None:
+                count()
             self._change.notify_all()
         if isinstance(result, Failure):
             result.reraise()
         return result
 
-    def _check_threads(self, number: int) -> None:
+    def _is_past_end(self) -> bool:
+        """Whether all results were taken. Another reader may have taken the last one."""
+        return self._end is not None and self._taken >= self._end
+
+    def _check_end(self) -> None:
+        """Raises where no further result comes."""
+        if self._has_failed or (self._is_stopped and not self._is_past_end()):
+            raise RuntimeError("DataLoader: the iteration was closed, or ended by an error")
+        if self._is_past_end():
+            raise StopIteration
+
+    def _check_threads(self) -> None:
         """Without a thread, waiting would never end."""
-        is_past = self._end is not None and number >= self._end
-        is_lost = number not in self._results and not self._is_stopped and not is_past
-        if is_lost and not any(thread.is_alive() for thread in self._threads):
+        is_over = self._taken in self._results or self._is_stopped or self._is_past_end()
+        if not is_over and not any(thread.is_alive() for thread in self._threads):
             raise RuntimeError("DataLoader: the threads that make batches have ended")
 
     def stop(self) -> None:
@@ -148,8 +159,13 @@ class Pipeline:
             return
         self._is_stopped = True
         with self._change:
-            self._results.clear()
+            self._drop()
             self._change.notify_all()
+
+    def _drop(self) -> None:
+        """Nothing more is made, and what is not taken is dropped."""
+        self._is_stopped = True
+        self._results.clear()
 
     def join(self) -> None:
         """Waits for the threads to end, not longer than the data set may reasonably take."""

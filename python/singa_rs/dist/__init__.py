@@ -65,4 +65,5 @@ __all__ = [
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
 errors.name_functions(globals(), {"spawn"})

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..refusals import is_integral
 from .. import autograd
+from ..refusals import is_integral
 from ..tensor import Tensor, float16, from_numpy
 from .buckets import WINDOW, filled
 from .measured import DEFAULT
@@ -363,9 +363,7 @@ def forecast(plan: Plan, model: Mapping[str, Tensor], ranks: Any, network: Any) 
     gradients = _gradients(graph.data(), profiled, trained)
     kept = sum(t.nbytes for t in model.values() if not t.stores_grad)
     moments = max(plan.accounts["states"] - kept, 0)
-    return Forecast(
-        ranks, speed, profiled.seconds, gradients, (plan.peak_bytes - moments, moments)
-    )
+    return Forecast(ranks, speed, profiled.seconds, gradients, (plan.peak_bytes - moments, moments))
 
 
 def _gradients(

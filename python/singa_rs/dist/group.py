@@ -15,9 +15,10 @@ from ..refusals import is_real
 from .faults import DistError
 from .place import Place, place_of
 
-
 #: How many seconds the others get to say what has happened before MPI ends them.
 _LAST_WORDS = 1.0
+#: How many seconds exchanges wait where nobody has said it.
+_PATIENCE = 60.0
 
 
 class Group:
@@ -69,8 +70,9 @@ class _State:
 _state = _State()
 
 
-def init(timeout: float = 60.0) -> None:
-    """Joins the processes that were started together with this one; does nothing if that was done.
+def init(timeout: float | None = None) -> None:
+    """Joins the processes that were started together with this one. If that was done, as in what
+    `spawn` calls, it sets the timeout that is given, and nothing else.
 
     They are found in the environment: launchers of MPI programs (`mpiexec`, `srun`), `singa-rs
     run`, and torchrun's variables `RANK` and `WORLD_SIZE` on one machine. Without any the process
@@ -81,17 +83,21 @@ def init(timeout: float = 60.0) -> None:
     ends a process is told to the others, which then raise, too.
 
     Args:
-        timeout: how many seconds an exchange waits for the others before it raises.
+        timeout: how many seconds an exchange waits for the others before it raises, at first 60.
 
     Raises:
         DistError: others have not come within the timeout, the environment contradicts itself, or
             this process has left others with whom it shared memory.
-        ValueError: a timeout that is not above 0.
+        TypeError, ValueError: a timeout that is no number above 0.
     """
+    if timeout is not None:
+        check_timeout(timeout, "init")
     if _state.group is None:
         if _state.has_left:
             raise DistError("init: this process has left the others by shutdown; start them again")
-        join(place_of(os.environ), timeout)
+        join(place_of(os.environ), _PATIENCE if timeout is None else timeout)
+    elif timeout is not None:
+        set_timeout(timeout)
 
 
 def join(place: Place, timeout: float) -> None:
@@ -187,10 +193,9 @@ def set_timeout(timeout: float) -> None:
     """How many seconds later exchanges wait for the others before they raise.
 
     Raises:
-        ValueError: not above 0.
+        TypeError, ValueError: no number above 0.
     """
-    if not timeout > 0:
-        raise ValueError(f"set_timeout: got {timeout!r}, want seconds above 0")
+    check_timeout(timeout, "set_timeout")
     group = current()
     group.timeout = float(timeout)
     if group.core is not None:

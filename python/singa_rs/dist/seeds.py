@@ -11,8 +11,6 @@ from .group import rank
 _APART = 2**40
 
 
-
-
 class _State:
     """By how many ranks `set_seed` has put this process apart from rank 0."""
 

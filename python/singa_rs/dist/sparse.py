@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..refusals import is_real
 from .. import autograd
+from ..refusals import is_real
 from ..tensor import Tensor, zeros_like
 
 

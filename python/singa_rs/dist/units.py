@@ -113,7 +113,7 @@ def _explained(names: Sequence[str]) -> Iterator[None]:
     except _core.DistError as error:
         if len(error.args) == 1:
             error.args = (
-                f"{error.args[0]}; it gathers {listed(names, 2)} (shard=3), which all ranks have to "
-                "use together",
+                f"{error.args[0]}; it gathers {listed(names, 2)} (shard=3), which all ranks have "
+                "to use together",
             )
         raise

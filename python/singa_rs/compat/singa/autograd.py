@@ -27,5 +27,8 @@ class _Autograd(type(_autograd)):  # type: ignore[misc]
 
     _layers = "singa_rs.compat.singa.layer"
 
+    def __dir__(self) -> list[str]:
+        return sorted({*_autograd.__all__, *vars(self), "training"})
+
 
 sys.modules[__name__].__class__ = _Autograd
