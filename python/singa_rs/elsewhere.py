@@ -15,7 +15,7 @@ _HOMES = (
     "tensor", "layer", "autograd", "opt", "metric", "initializer", "data", "device", "module",
     "linalg", "dist",
 )  # fmt: skip
-#: Names that nothing here resembles or mentions.
+#: Names that nothing here resembles or mentions; some mean something else in one of the modules.
 _CALLED = {
     **dict.fromkeys(("tensor", "array", "asarray"), "Tensor(data=values)"),
     **dict.fromkeys(("manual_seed", "seed", "set_random_seed"), "singa_rs.set_seed"),
@@ -25,7 +25,10 @@ _CALLED = {
     **dict.fromkeys(("kaiming_normal", "kaiming_normal_"), "initializer.he_normal"),
     **dict.fromkeys(("kaiming_uniform", "kaiming_uniform_"), "initializer.he_uniform"),
     "BatchNormalization": "layer.BatchNorm2d",
+    "ASGD": "opt.MovingAverage beside opt.SGD",
     "ExponentialLR": "opt.ExponentialDecay",
+    "RAdam": "opt.AdamW(opt.warmup(steps, lr)), whose first steps are small, too",
+    "SequentialLR": "opt.warmup, or a subclass of opt.DecayScheduler",
     "Dataset": "data.DataLoader, which takes arrays and sequences",
     "TensorDataset": "data.DataLoader((x, y))",
     "bce_with_logits": "autograd.binary_cross_entropy_with_logits",
@@ -43,6 +46,8 @@ _CALLED = {
     "save": "Module.save(path)",
     "set_num_threads": "device.get_default_device().set_num_threads(threads)",
     "utils": "singa_rs.data",
+    "layer.init": "singa_rs.initializer",
+    "layer.utils": "opt.clip_grad_norm, opt.clip_grad_value",
 }
 #: The same for attributes.
 _OF_TENSORS = {
@@ -80,7 +85,7 @@ _OF_METRICS = {
 }
 #: Keywords of other libraries, where a list of ours would not help.
 _KEYWORDS = {
-    **dict.fromkeys(("in_channels", "out_channels", "kernel_size"), "Conv2d(in, out, kernel)"),
+    **dict.fromkeys(("in_channels", "out_channels", "kernel_size"), "(in, out, kernel)"),
     **dict.fromkeys(("sampler", "batch_sampler"), "data.Subset(dataset, indices), or shuffle=True"),
     "amsgrad": "opt.AMSGrad",
     "inplace": "nothing, as recorded steps write in place where that is safe",
@@ -190,7 +195,8 @@ def _found(home: str, name: str) -> str | None:
         return None
     own = (home,) if home in _HOMES else ()
     return (
-        _CALLED.get(name)
+        _CALLED.get(f"{home}.{name}")
+        or _CALLED.get(name)
         or _spelled(name, own)
         or _named(name, _HOMES)
         or _mentioned(name)

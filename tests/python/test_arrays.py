@@ -123,6 +123,10 @@ SMOOTH = {
         lambda t: tensor.einsum("i...,i...", t, t[:, 0]),
         lambda x: np.einsum("i...,i...", x, x[:, 0]),
     ),
+    "einsum-extents-of-1": (
+        lambda t: tensor.einsum("ijk,jl->il", t, t[0, :1, :3]),
+        lambda x: np.einsum("ijk,jl->il", x, x[0, :1, :3]),
+    ),
     "einsum-last": (
         lambda t: tensor.einsum("ij...->...i", t),
         lambda x: np.einsum("ij...->...i", x),
@@ -140,6 +144,8 @@ FLAT = {
     ),
     "any": (lambda t: autograd.any(t, 0), lambda x: x.any(0)),
     "all": (lambda t: autograd.all(t), lambda x: x.all()),
+    "any-no-axes": (lambda t: autograd.any(t, axis=()), lambda x: np.any(x, axis=())),
+    "all-no-axes": (lambda t: t.all((), True), lambda x: np.all(x, axis=(), keepdims=True)),
     "argsort": (lambda t: t.argsort(), lambda x: np.argsort(x, kind="stable")),
     "argsort-flat": (lambda t: t.argsort(None), lambda x: np.argsort(x, None, kind="stable")),
 }
@@ -329,8 +335,9 @@ REFUSED = {
     "var: got axes": lambda: T().var(3),
     "std: ddof": lambda: T().std(ddof="x"),
     "norm: got ord": lambda: T().norm(0.5, 1),
-    "norm: got ord 2": lambda: T()[0].norm(2),
-    "norm: ord": lambda: T().norm("nuc"),
+    "norm: got ord 0.5": lambda: T()[0].norm(0.5),
+    "norm: got ord .nuc.": lambda: T().norm("nuc"),
+    "norm: ord": lambda: T().norm("max"),
     "logsumexp: got axes": lambda: T().logsumexp((0, 0)),
     "flip: got axes": lambda: T().flip(3),
     "roll: got 2 shifts": lambda: T().roll((1, 2), 0),

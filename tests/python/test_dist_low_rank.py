@@ -102,6 +102,21 @@ def test_states_continue():
             np.testing.assert_array_equal(one, other)
 
 
+def test_factors_and_residuals_start_afresh():
+    one, w = opt.DistOpt(opt.SGD(1.0)), leaf((8, 3, 4), "w")
+    states, runs = one.get_states(), []
+    for _ in range(2):
+        for given, _ in gradients(0, 3):
+            with autograd._training_scope(True):
+                loss = autograd.reduce_sum(w * tensor.from_numpy(given))
+                one.backward_and_low_rank_update(loss, rank=2)
+        runs.append(w.to_numpy())
+        w.set_value(0)
+        one.set_states(states)
+    np.testing.assert_array_equal(*runs)
+    assert runs[0].any()
+
+
 def test_wrong_arguments():
     one, w = opt.DistOpt(opt.SGD(1.0)), leaf((8, 12), "w")
     with pytest.raises(ValueError, match="backward_and_low_rank_update: rank: got 0, want at lea"):

@@ -94,6 +94,36 @@ def test_in_evaluation_running_averages_count():
         close(y, (values((4, 3), rank) - mean) / np.sqrt(var + 1e-5))
 
 
+OPTIONS = {"momentum": None, "affine": False}
+
+
+def _with_options(kind, options, x):
+    """The outputs of two steps and one in evaluation, and the states."""
+    norm = getattr(layer, kind)(**options)
+    with autograd._training_scope(True):
+        made = [norm(tensor.from_numpy(x * scale)) for scale in (1, 3)]
+    made.append(norm(tensor.from_numpy(x)))
+    return [t.to_numpy() for t in (*made, *norm.get_states().values())]
+
+
+def _part_with_options(options):
+    own = slice(4 * dist.rank(), 4 * dist.rank() + 4)
+    return _with_options("SyncBatchNorm", options, values((8, 3, 5), 1)[own])
+
+
+@pytest.mark.parametrize("untracked", [False, True])
+def test_options_are_those_of_one_process(untracked):
+    options = {**OPTIONS, "track_running_stats": not untracked}
+    ranks = dist.spawn(_part_with_options, 2, (options,), timeout=TIMEOUT)
+    want = _with_options("BatchNorm1d", options, values((8, 3, 5), 1))
+    for i in range(2 if untracked else 3):  # in evaluation a batch has statistics of its own
+        close(np.concatenate([rank[i] for rank in ranks]), want[i])
+    for rank in ranks:
+        assert len(rank) == len(want) == (3 if untracked else 6)
+        for one, other in zip(rank[3:], want[3:], strict=True):
+            close(one, other)
+
+
 def _halves(dtype):
     """Of 16 bits, and of twice as many in the same values."""
     x = tensor.from_numpy(values((4, 3, 5), dist.rank())).as_type(dtype)

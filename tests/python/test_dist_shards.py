@@ -100,6 +100,29 @@ def test_states_are_those_of_one_process():
         np.testing.assert_allclose(other, last, rtol=1e-5)
 
 
+def _begun_again(shard):
+    """Losses of some steps, and of the same ones after the first states were loaded."""
+    device.get_default_device().set_seed(1)
+    model = dist_models.MLP()
+    model.optimizer = opt.DistOpt(opt.Adam(0.01), shard=shard)
+    (x, y), *_ = dist_models.batches(1)
+    x, y = tensor.from_numpy(x), tensor.from_numpy(y)
+    model.compile([x], is_train=True, use_graph=True)
+    params = {name: one.to_numpy() for name, one in model.get_params().items()}
+    states, runs = model.optimizer.get_states(), []
+    for _ in range(2):
+        runs.append([model(x, y).item() for _ in range(4)])
+        model.set_params(params)
+        model.optimizer.set_states(states)
+    return runs
+
+
+def test_moments_of_shares_start_afresh():
+    for shard in (1, 2):
+        for first, second in dist.spawn(_begun_again, 2, (shard,), timeout=TIMEOUT):
+            assert first == second
+
+
 def _saved_step(path):
     """Rank 0 alone saves a step, which waits for nobody."""
     model = dist_models.MLP()

@@ -32,6 +32,12 @@ WANT = {
     (opt, "CosineAnnealingLR"): "opt.CosineDecay",
     (opt, "ExponentialLR"): "opt.ExponentialDecay",
     (opt, "ReduceLROnPlateau"): "opt.OnPlateau",
+    (opt, "ASGD"): "opt.MovingAverage",
+    (opt, "RAdam"): "opt.AdamW",
+    (opt, "SequentialLR"): "opt.warmup",
+    (layer, "utils"): "opt.clip_grad_norm",
+    (layer, "init"): "singa_rs.initializer",
+    (singa_rs, "utils"): "singa_rs.data",
     (loss, "MSELoss"): "layer.MSELoss",
     (loss, "CrossEntropyLoss"): "layer.CrossEntropyLoss",
     (data, "Dataset"): "data.DataLoader",
@@ -173,9 +179,7 @@ ARGUMENTS = {
     "params= by name": lambda: opt.Adam([tensor.Tensor((2,))], lr=0.1),
     "lr, momentum": lambda: opt.SGD(0.1, nesterof=True),
     "ratio": lambda: layer.Dropout(p=0.5),
-    r"Conv2d\(in, out, kernel\)": lambda: layer.Conv2d(
-        in_channels=3, out_channels=8, kernel_size=3
-    ),
+    r"\(in, out, kernel\)": lambda: layer.Conv2d(in_channels=3, out_channels=8, kernel_size=3),
     "input_dim, output_dim": lambda: layer.Embedding(num_embeddings=5, embedding_dim=2),
     "collate=": lambda: data.DataLoader((X, Y), collate_fn=list),
     r"data.Subset\(dataset, indices\)": lambda: data.DataLoader((X, Y), sampler=[0]),

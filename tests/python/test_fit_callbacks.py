@@ -124,6 +124,26 @@ def test_a_run_goes_on_to_the_bit(tmp_path, compiles):
         run(5, tmp_path / "parts")
 
 
+class Lower(callbacks.Callback):
+    """Lowers the learning rate once."""
+
+    def on_epoch_end(self, run):
+        if run.epoch == 1:
+            run.model.optimizer.lr, run.model.average.decay = 0.001, 0.5
+
+
+def test_a_run_goes_on_with_the_rate_that_a_callback_assigned(tmp_path):
+    def run(epochs, folder):
+        net = made(optimizer=opt.SGD(0.2, momentum=0.5))
+        given = [Lower(), callbacks.Checkpoint(folder)]
+        rows = net.fit(loader(), epochs, callbacks=given, progress=False).rows
+        return rows, float(net.optimizer.lr), states(net)
+
+    run(3, tmp_path / "parts")
+    again = run(5, tmp_path / "parts")
+    assert again == run(5, tmp_path / "whole") and again[1] == 0.001
+
+
 def test_a_run_that_was_stopped_stays_stopped(tmp_path):
     def run(values):
         net = made()

@@ -61,6 +61,23 @@ def test_embedding_from_pretrained():
         table.from_pretrained(normal(5, 3))
 
 
+CONVS = ["Conv1d", "Conv2d", "Conv3d", "SeparableConv2d"]
+CONVS += ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+
+@pytest.mark.parametrize("name", CONVS)
+def test_the_kernels_size_goes_by_name_in_both_forms_of_convolutions(name):
+    make = getattr(layer, name)
+    for one in (make(4, 8, kernel_size=3, stride=2), make(4, 8, 3, 2)):
+        assert (one.in_channels, one.nb_kernels) == (4, 8)
+        assert set(one.window.kernel) == {3} and set(one.window.stride) == {2}
+    for one in (make(8, kernel_size=3), make(nb_kernels=8, kernel_size=3)):
+        assert one.in_channels is None and one.nb_kernels == 8
+    for args, named in (((8,), {}), ((4, 8, 3), {"kernel_size": 3})):
+        with pytest.raises(TypeError, match=rf"{name}: got .*want {name}\(in, out, kernel\)"):
+            make(*args, **named)
+
+
 @pytest.mark.parametrize("shape", [(6, 3), (4, 3, 2, 5)])
 def test_batch_norm(shape):
     x = normal(*shape) * 2 + 1

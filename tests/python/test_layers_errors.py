@@ -56,7 +56,9 @@ BAD = [
     (ValueError, "padding_idx", lambda: layer.Embedding(3, 4, padding_idx=-4)),
     (ValueError, "mode", lambda: layer.Upsample(2, "area")),
     (TypeError, "scale_factor", lambda: layer.Upsample("2")),
+    (ValueError, "scale_factor: got 0, want a positive number", lambda: layer.Upsample(0)),
     (ValueError, "scale_factor", lambda: layer.Upsample(0.0)),
+    (TypeError, "scale_factor", lambda: layer.Upsample(True)),
     (ValueError, "scale_factor 2 and size", lambda: layer.Upsample(2, size=3)),
     (ValueError, "coordinates", lambda: layer.Upsample(2, coordinates="corners")),
     (ValueError, "upscale_factor", lambda: layer.PixelShuffle(0)),
@@ -83,10 +85,11 @@ def test_wrong_arguments(error, argument, make):
 
 WRONG_INPUTS = [
     (ShapeError, lambda: layer.Linear(3, 4), normal(2, 5)),
-    (ShapeError, lambda: layer.Linear(4), normal(5)),
+    (ShapeError, lambda: layer.Linear(4), np.float32(5)),
     (DTypeError, lambda: layer.Linear(4), np.int32([[1, 2]])),
     (ShapeError, lambda: layer.Conv2d(2, 4, 3), normal(1, 3, 5, 5)),
-    (ShapeError, lambda: layer.Conv2d(4, 3), normal(3, 5, 5)),
+    (ShapeError, lambda: layer.Conv2d(4, 3), normal(5, 5)),
+    (ShapeError, lambda: layer.Conv2d(2, 4, 3), normal(3, 5, 5)),
     (ShapeError, lambda: layer.Conv2d(4, 3), normal(1, 3, 2, 5)),
     (ShapeError, lambda: layer.MaxPool2d(3), normal(1, 3, 2, 5)),
     (ShapeError, lambda: layer.MaxPool1d(3), normal(3, 5)),

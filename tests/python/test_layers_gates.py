@@ -24,6 +24,26 @@ def test_paddings_of_images_without_a_batch():
     close(call(one, IMAGES[0]), call(one, IMAGES)[0])
 
 
+@pytest.mark.parametrize(
+    ("kind", "want"),
+    [
+        ("Constant", [1, 2, 0, 0, 0]),
+        ("Reflection", [1, 2, 3, 2, 1]),
+        ("Replication", [1, 2, 3, 3, 3]),
+        ("Circular", [1, 2, 3, 1, 2]),
+    ],
+)
+def test_negative_padding_crops(kind, want):
+    x = np.arange(4, dtype=np.float32).reshape(1, 4)
+    ends = (-1, -1) if kind == "Constant" else (-1, 0)
+    close(call(getattr(layer, f"{kind}Pad1d")(ends), x), x[:, 1 : 4 + ends[1]])
+    pads = (-1, 2) if kind != "Constant" else (-1, 3)
+    made = call(getattr(layer, f"{kind}Pad1d")(pads), x[:, :3] if kind == "Constant" else x)
+    close(made, np.float32([want]))
+    images = getattr(layer, f"{kind}Pad2d")((-1, -2, 0, -1))
+    close(call(images, IMAGES), IMAGES[..., :-1, 1:-2])
+
+
 def test_bilinear():
     a, b = normal(4, 3), normal(4, 2)
     one = layer.Bilinear(5)
@@ -178,7 +198,11 @@ REFUSED = {
     "RReLU: got slopes": (ValueError, lambda: layer.RReLU(1, 0)),
     "Hardshrink: lambd": (ValueError, lambda: layer.Hardshrink(-1)),
     "PReLU: num_parameters": (ValueError, lambda: layer.PReLU(0)),
-    "ZeroPad2d: padding: got -1": (ValueError, lambda: layer.ZeroPad2d(-1)),
+    "ZeroPad2d: padding: got 1.5": (TypeError, lambda: layer.ZeroPad2d(1.5)),
+    "ZeroPad1d: got shape .* left out": (
+        ShapeError,
+        lambda: call(layer.ZeroPad1d((-7, 0)), np.zeros((1, 1, 6), np.float32)),
+    ),
     "ZeroPad2d: padding: .* four": (ValueError, lambda: layer.ZeroPad2d((1, 2))),
     "ConstantPad1d: value": (TypeError, lambda: layer.ConstantPad1d(1, "x")),
     "ReflectionPad1d: got shape": (ShapeError, lambda: call(layer.ReflectionPad1d(1), IMAGES)),

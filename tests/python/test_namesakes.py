@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from namesakes import RULES, A, as_arrays, calls, copied, counted, namesakes, ours, same
-from singa_rs import autograd, tensor
+from singa_rs import autograd, layer, tensor
 from singa_rs.tensor import from_numpy
 from torch_namesakes import DIFFER, ERRORS, TORCH
 
@@ -78,4 +78,5 @@ def test_what_differs_from_pytorch_is_documented(call):
 
 def _names():
     x = from_numpy(A, dtype="float64")
-    return {"t": x, "tensor": tensor, "autograd": autograd, "np": np, "of": ours}
+    given = {"tensor": tensor, "autograd": autograd, "layer": layer}
+    return {"t": x, **given, "np": np, "of": ours}

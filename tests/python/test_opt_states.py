@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from opt_nets import Net, equal, made, trained
-from singa_rs import opt, tensor
+from singa_rs import autograd, opt, tensor
 from singa_rs.tensor import Tensor
 
 MAKERS = {
@@ -91,3 +91,189 @@ def test_states_of_another_optimizer_are_left_out_with_a_warning(monkeypatch):
     monkeypatch.setattr("singa_rs.notices._shown", set())
     with pytest.warns(UserWarning, match="SGD.set_states: leaves out m, v, which it does not have"):
         opt.SGD(0.1).set_states(stepped().get_states())
+
+
+# ---- hyperparameters that were assigned ----------------------------------------------------------
+
+
+class Slower(opt.DecayScheduler):
+    """A schedule of the program's own."""
+
+    def __init__(self, init_value, rate):
+        super().__init__(init_value)
+        self.rate = rate
+
+    def call(self, step):
+        return self.init_value / (1 + step.as_type(tensor.float64) * self.rate)
+
+
+def assigning(net, step):
+    """Lowers what there is after the second step."""
+    if step != 1:
+        return
+    one, (group,) = net.optimizer, net.optimizer._groups
+    one.lr, one.clip_norm, one.weight_decay = 0.001, 0.05, opt.Warmup(3, opt.CosineDecay(0.1, 9))
+    group.lr, group.beta_1 = opt.OnPlateau(0.3, patience=2), 0.5
+    one.beta_2_value.set_value(0.75)  # in the tensor
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_run_goes_on_with_hyperparameters_that_were_assigned(named, use_graph, tmp_path):
+    def net():
+        return made(Net, use_graph, grouped(opt.AdamW(0.1, clip_norm=5.0)))
+
+    whole = trained(net(), range(8), assigning)
+    first, second, third = net(), net(), net()
+    trained(first, range(4), assigning)
+    if named:
+        first.save_states(tmp_path / "net.zip", first.optimizer.get_named_states("a"))
+        second.optimizer.set_named_states(second.load_states(tmp_path / "net.zip"), "a")
+    else:
+        first.save(tmp_path / "net", {"a": first.optimizer})
+        second.load(tmp_path / "net", state={"a": second.optimizer})
+    third.set_params(second.get_params())
+    third.optimizer.set_states(second.optimizer.get_states())
+    for one in (second, third):
+        equal(trained(one, range(4, 8)), whole[4:])
+
+
+def test_what_was_not_assigned_stays_with_the_constructor():
+    first, second = opt.SGD(0.1, momentum=0.9), opt.SGD(0.2, momentum=0.5, clip_norm=3.0)
+    assert set(first.get_states()) == {"step_counter"}
+    first.momentum = 0.75
+    assert first.get_states()["hyperparameters"] == {"momentum": 0.75}
+    second.set_states(first.get_states())
+    assert repr(second) == "SGD(lr=0.2, momentum=0.75, clip_norm=3)"
+    assert second.get_states() == first.get_states()
+    second.set_states({"step_counter": 0})
+    assert second.mom_value.tolist() == [0.75]
+
+
+def test_averages_and_wrapped_optimizers_keep_what_was_assigned():
+    for make, name in (
+        (lambda: opt.MovingAverage(0.9), "decay"),
+        (lambda: opt.DistOpt(opt.SGD(0.9)), "lr"),
+    ):
+        first, second = make(), make()
+        setattr(first, name, 0.625)
+        second.set_named_states(first.get_named_states("a"), "a")
+        assert float(getattr(second, name)) == 0.625
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: opt.Constant(1 / 3), lambda: opt.ExponentialDecay(0.3, 7, 0.9, True),
+        lambda: opt.StepDecay(0.1, 3, 0.7), lambda: opt.LinearDecay(0.1, 3, 0.01),
+        lambda: opt.CosineDecay(0.1, 5), lambda: opt.OneCycle(0.7, 9, 0.4, 3.0, 7.0),
+        lambda: opt.warmup(3, 1 / 3), lambda: opt.warmup(2, opt.StepDecay(0.1, 3)),
+        lambda: opt.OnPlateau(0.3, 0.5, 1, 0.1, 2, 0.01, "max"),
+    ],
+)  # fmt: skip
+def test_schedules_of_the_package_are_made_again(make):
+    first, second = opt.SGD(0.5), opt.SGD(0.5)
+    for one in (first, second):
+        one.step()
+    first.lr = make()
+    if first.lr.state is not None:
+        first.observe(1.0)
+    second.set_states(first.get_states())
+    assert second.lr is not first.lr
+    for step in range(12):
+        if first.lr.state is not None:
+            first.observe(step % 3), second.observe(step % 3)
+        first.step(), second.step()
+        assert first.lr_value.item() == second.lr_value.item()
+    assert second.get_states()["step_counter"] == 13
+
+
+def test_a_schedule_of_the_program_has_to_be_assigned_before(monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    first, second, third = opt.SGD(0.5), opt.SGD(opt.StepDecay(0.5, 3)), opt.SGD(0.5)
+    first.lr = opt.Warmup(2, Slower(0.5, 0.1))
+    with pytest.warns(UserWarning, match="stays StepDecay.*; assign the .*Slower.* before"):
+        second.set_states(first.get_states())
+    assert isinstance(second.lr, opt.StepDecay)
+    third.lr = mine = opt.Warmup(2, Slower(0.5, 0.1))
+    third.set_states(first.get_states())
+    assert third.lr is mine and third.get_states() == first.get_states()
+
+
+@pytest.mark.parametrize(
+    "value", [-1.0, np.nan, "", "[]", "[3, 4]", '["StepDecay", {}]', "[" * 9999, None, np.ones(2)]
+)
+def test_hyperparameters_that_do_not_fit_are_refused(value):
+    optimizer = stepped()
+    with pytest.raises((TypeError, ValueError), match=r"Adam\.set_states: hyperparameters: lr"):
+        optimizer.set_states({"step_counter": 7, "hyperparameters": {"lr": value}})
+    assert optimizer.get_states()["step_counter"] == 1 and optimizer.lr_value.item() > 0
+
+
+def test_hyperparameters_of_another_optimizer_are_left_out(monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    with pytest.warns(UserWarning, match="leaves out hyperparameters/0.beta_1, which it does not"):
+        opt.SGD(0.1).set_states({"hyperparameters": {"0.beta_1": 0.5}})
+
+
+# ---- states without moments ----------------------------------------------------------------------
+
+
+class Averaged(Net):
+    """Keeps averages, and adds up every other gradient."""
+
+    def __init__(self, optimizer):
+        super().__init__(optimizer)
+        self.average = opt.MovingAverage(0.8)
+
+    def train_one_batch(self, x, y):
+        loss = autograd.mse_loss(self.forward(x), y)
+        self.optimizer.accumulate(loss * 0.5)
+        loss = super().train_one_batch(x, y)
+        self.average.update(self.get_params())
+        return loss
+
+
+MOMENTS = {**MAKERS, "sgd": lambda: opt.SGD(0.1, momentum=0.9)}
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("kind", MOMENTS)
+def test_moments_start_afresh_where_states_have_none(kind, use_graph, tmp_path):
+    net = made(Averaged, use_graph, MOMENTS[kind]())
+    state = {"sgd": net.optimizer, "average": net.average}
+    net.save(tmp_path / "net", state)
+    first = trained(net)
+    averages = {name: t.to_numpy() for name, t in net.average.averages.items()}
+    loss = net.forward(tensor.ones((4, 6))).sum()
+    net.optimizer.accumulate(loss)  # which nothing has taken yet
+    net.load(tmp_path / "net", state=state)
+    with pytest.raises(ValueError, match="has no average yet"):
+        net.average.copy_to(net.get_params())
+    equal(trained(net), first)
+    equal([{name: t.to_numpy() for name, t in net.average.averages.items()}], [averages])
+
+
+def test_values_that_wait_are_those_of_the_last_states():
+    optimizer = opt.SGD(0.1, momentum=0.9)
+    optimizer.set_states({"step_counter": 3, "moments": {"p": np.ones(2), "q": np.ones(2)}})
+    optimizer.set_states({"step_counter": 2, "moments": {"p": np.ones(2)}})
+    assert set(optimizer.get_states()["moments"]) == {"p"}
+
+
+def test_states_without_a_step_are_a_part():
+    optimizer = stepped()
+    before = optimizer.v["a/b"].tolist()
+    optimizer.set_states({"m": {"a/b": np.float32([7, 8])}})
+    assert optimizer.m["a/b"].tolist() == [7, 8] and optimizer.v["a/b"].tolist() == before
+    optimizer.set_states({"step_counter": 1, "m": {"a/b": np.float32([7, 8])}})
+    assert optimizer.m["a/b"].tolist() == [7, 8] and optimizer.v["a/b"].tolist() == [0, 0]
+
+
+def test_a_step_alone_is_just_set():
+    optimizer = stepped()
+    before = optimizer.v["a/b"].tolist()
+    optimizer.set_states({"step_counter": 5})
+    assert optimizer.get_states()["step_counter"] == 5 and optimizer.v["a/b"].tolist() == before
+    optimizer.set_states({"step_counter": 0})
+    assert optimizer.v["a/b"].tolist() == [0, 0]

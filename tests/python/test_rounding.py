@@ -258,6 +258,15 @@ def test_what_is_folded_follows_its_parameters(exact):
         ("float16", lambda x: x.around(2), (46944.0,)),
         ("bfloat16", lambda x: x.log1p(), (3.515625,)),
         ("float16", lambda x: x.rsqrt(), (3e-8,)),
+        ("bfloat16", autograd.gelu_tanh, (-3.4,)),
+        ("bfloat16", autograd.mish, (-3.4,)),
+        ("bfloat16", autograd.celu, (-0.01,)),
+        ("bfloat16", autograd.tanhshrink, (0.1,)),
+        ("bfloat16", autograd.hardswish, (-2.9,)),
+        ("bfloat16", lambda x, y: autograd.glu(autograd.cat([x, y])), (1.7, 0.3)),
+        ("bfloat16", lambda x, y: x.atan2(y), (1.7, 0.3)),
+        ("bfloat16", lambda x, y: autograd.polyval([0.3, -1.7, 1.1], x * 1.0), (1.7, 0.3)),
+        ("bfloat16", lambda x, y: x.add(y, alpha=1.1), (-1.7, 1.3)),
     ],
 )
 def test_functions_of_several_operations_round_once(dtype, compute, given):
@@ -266,3 +275,18 @@ def test_functions_of_several_operations_round_once(dtype, compute, given):
     made = compute(*short)
     assert made.dtype.name == dtype
     assert made.as_type("float32").item() == compute(*wide).as_type(dtype).as_type("float32").item()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_of_several_operations_round_once(dtype):
+    short = tensor.from_numpy(np.linspace(-3.4, 2.0, 28, dtype=np.float32)).as_type(dtype)
+    wide = short.as_type("float32")
+    autograd.training = True
+    try:
+        for x in (short, wide):
+            x.requires_grad_(True)
+        made = [autograd.gradients(autograd.gelu_tanh(x).sum())[x] for x in (short, wide)]
+    finally:
+        autograd.training = False
+    got, want = (g.as_type(dtype).as_type("float32").to_numpy() for g in made)
+    np.testing.assert_array_equal(got, want)

@@ -3,7 +3,8 @@
 import numpy as np
 import onnx
 import pytest
-from onnx_models import real, there
+from onnx import helper
+from onnx_models import model, real, there
 from singa_rs import autograd, layer, module, sonnx, tensor
 from test_sonnx_export import BATCH, Layers, check, kinds, whole
 
@@ -41,6 +42,34 @@ def test_a_batch_of_one_stands_for_any(name):
         "einsum": (lambda x: A.einsum("bsd,btd->bst", x, x), real(1, 5, 6)),
     }[name]
     check(model, [one], BATCH)
+
+
+@pytest.mark.parametrize("kind", [layer.LSTM, layer.GRU, layer.RNN])
+def test_imported_layers_are_written_for_any_batch_again(kind):
+    class Recurrent(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.recurrent = kind(4, 5, batch_first=True)
+
+        def forward(self, x):
+            return self.recurrent(x)[0]
+
+    x = real(2, 3, 4)
+    first = sonnx.model_proto(Recurrent(), [x], input_names=["x"], dynamic=BATCH)
+    imported = sonnx.SONNXModel(first)
+    check(lambda x: imported.outputs([x])[0], [x], BATCH, [[real(1, 3, 4)], [real(5, 3, 4)]])
+
+
+def test_imported_fills_are_written_for_any_batch_again():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], start=0, end=1),
+        helper.make_node("Concat", ["n", "four"], ["shape"], axis=0),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Concat", ["x", "zeros"], ["y"], axis=1),
+    ]
+    proto = model(nodes, {"x": real(2, 3)}, ["y"], {"four": np.array([4])})
+    imported = sonnx.SONNXModel(proto)
+    check(lambda x: imported.outputs([x])[0], [real(2, 3)], BATCH, [[real(5, 3)]])
 
 
 @pytest.mark.parametrize("pool", [A.adaptive_avg_pool2d, A.adaptive_max_pool2d])

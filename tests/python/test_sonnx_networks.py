@@ -81,6 +81,16 @@ def test_other_opsets_and_modes(op, xs, attributes):
     agrees(op, *xs, rtol=1e-4, atol=1e-4, **attributes)
 
 
+@pytest.mark.parametrize("x", [real(2, 4, 1, 1), real(2, 4, 1), real(1, 4, 1, 1, 1)], ids=np.shape)
+def test_channels_of_one_value(x):
+    agrees("InstanceNormalization", x, vector(), vector(seed=1), atol=1e-4)
+    agrees("GroupNormalization", x, vector(), vector(seed=1), num_groups=4)
+    agrees("GroupNormalization", x, vector(), vector(seed=1), num_groups=4, opset=18)
+    agrees("LayerNormalization", x, vector(1), vector(1, 1))
+    agrees("InstanceNormalization", *[one.astype(np.float16) for one in (x, vector(), vector())])
+    slopes("InstanceNormalization", *[one.astype(np.float64) for one in (x, vector(), vector())])
+
+
 ACTIVATIONS = [
     ("HardSigmoid", "Softsign", "Elu"),
     ("Relu", "ScaledTanh", "Affine"),

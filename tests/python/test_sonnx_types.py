@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 from onnx_models import agrees, model, one, real, replays, run
 from singa_rs import sonnx
 from singa_rs.errors import DTypeError, ShapeError
@@ -150,6 +151,16 @@ def test_convolutions_of_integers(kind):
     quantised = (x, SCALE, zeros[0], w, scales, np.zeros(4, kind), np.array(9.0, np.float32))
     # onnxruntime multiplies by the scales in float32, which may round to the other side.
     agrees("QLinearConv", *quantised, np.array(3, np.uint8), bias, pads=[1, 1, 1, 1], atol=1)
+
+
+@pytest.mark.parametrize("x", [[0, 0], [-1, 0, 2], [3, 3], [-3, -3], [1e-30, 0], [0.5, -7, 99]])
+def test_dynamic_quantisation(x):
+    x = np.float32(x)
+    proto = one("DynamicQuantizeLinear", [x], outputs=3)
+    want = ReferenceEvaluator(proto).run(None, {"x0": x})
+    for got, of in zip(sonnx.prepare(proto).run([x]), want, strict=True):
+        assert got.dtype == of.dtype
+        np.testing.assert_array_equal(got, of)
 
 
 def test_quantisation_replays():

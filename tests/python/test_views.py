@@ -149,3 +149,48 @@ def test_sizes():
     for wrong, error in ((2, ValueError), (-3, ValueError), ("x", TypeError)):
         with pytest.raises(error, match="size"):
             t.size(wrong)
+
+
+LAYOUTS = {
+    "row-major": lambda x: x,
+    "transposed": lambda x: x.T,
+    "rows": lambda x: x[1:],
+    "columns of the transpose": lambda x: x.T[:, 1:],
+    "every second row": lambda x: x[::2],
+    "columns": lambda x: x[:, :3],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("offset", [0, 1, -1])
+def test_diagonals_are_views_of_matrices_that_follow_one_another(layout, offset):
+    array = np.arange(16.0).reshape(4, 4)
+    x = Tensor(data=array, dtype="float64")
+    seen, want = LAYOUTS[layout](x).diagonal(offset), LAYOUTS[layout](array).diagonal(offset)
+    np.testing.assert_array_equal(seen.to_numpy(), want)
+    is_view = layout not in ("every second row", "columns")
+    assert seen.shares_block(x) == is_view
+    seen.fill_(-1.0)
+    assert (x.to_numpy() == -1).sum() == want.size * is_view
+
+
+@pytest.mark.parametrize(
+    ("take", "is_view"),
+    [
+        (lambda x: x, True),
+        (lambda x: x[1:], True),
+        (lambda x: x[1:2, 1:3], True),
+        (lambda x: x[:, ::2], False),
+        (lambda x: x[0, ::2], False),
+        (lambda x: x.T, False),
+    ],
+)
+def test_only_row_major_tensors_ravel_to_views(take, is_view):
+    x, array = Tensor(data=np.ones((2, 4)), dtype="float64"), np.ones((2, 4))
+    assert np.shares_memory(take(array).ravel(), array) == is_view
+    for ravel in (autograd.ravel, Tensor.ravel):
+        seen = ravel(take(x))
+        assert seen.shares_block(x) == is_view
+        assert seen.shape == (take(x).numel,)
+    seen.fill_(0.0)
+    assert (x.to_numpy() == 1).all() != is_view

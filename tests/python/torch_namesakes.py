@@ -123,6 +123,7 @@ ERRORS = {
     "t.std(dim=0)": "want unbiased=True, PyTorch's default",
 }
 
+LOGS = A - np.log(np.exp(A).sum(1, keepdims=True))
 #: Calls with another result than PyTorch's: this one, PyTorch's. docs/from-pytorch.md lists
 #: them with the reasons.
 DIFFER = {
@@ -139,5 +140,13 @@ DIFFER = {
     "autograd.equal(t, t)": (A == A, np.array(True)),  # noqa: PLR0124
     "autograd.gather(t, 1, of(np.array([[1], [2]])))": (A[:, K], np.take_along_axis(A, K, 1)),
     "autograd.unique(t, True)": ([np.unique(A), np.unique(A, True)[1]], np.unique(A)),
+    "layer.CrossEntropyLoss()(t, abs(t))": (
+        np.array([-(np.abs(A) / np.abs(A).sum(1, keepdims=True) * LOGS).sum(1).mean()]),
+        np.array(-(np.abs(A) * LOGS).sum(1).mean()),
+    ),
+    "layer.LPPool1d(1, 2)(t.unsqueeze(0))": (
+        np.abs(A[None, :, :2]).sum(-1, keepdims=True),
+        A[None, :, :2].sum(-1, keepdims=True),
+    ),
     "autograd.mse_loss(t, 0 * t)": (np.array([(A**2).mean()]), np.array((A**2).mean())),
 }

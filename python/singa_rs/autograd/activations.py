@@ -13,6 +13,7 @@ from .casting import floating
 from .index import where
 from .ops import Tensors
 from .parametrised import Clip
+from .precision import rounded_once
 from .reduce import as_axes, softmax
 from .shape import split
 from .table import public
@@ -21,6 +22,7 @@ from .unary import FUNCTIONS as UNARY
 
 
 @public()
+@rounded_once
 def gelu_tanh(x: Tensor) -> Tensor:
     """`0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`, within 5e-4 of `gelu` (ONNX
     Gelu with approximate="tanh").
@@ -34,6 +36,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 @public()
+@rounded_once
 def mish(x: Tensor) -> Tensor:
     """`x * tanh(softplus(x))` (Misra, 2019; ONNX Mish).
 
@@ -45,6 +48,7 @@ def mish(x: Tensor) -> Tensor:
 
 
 @public()
+@rounded_once
 def hardswish(x: Tensor) -> Tensor:
     """`x * max(0, min(1, x / 6 + 0.5))` (Howard et al., 2019; ONNX HardSwish).
 
@@ -56,6 +60,7 @@ def hardswish(x: Tensor) -> Tensor:
 
 
 @public()
+@rounded_once
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))` (Barron, 2017; ONNX Celu).
 
@@ -72,6 +77,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 @public()
+@rounded_once
 def glu(x: Tensor, axis: int = -1) -> Tensor:
     """The first half along an axis, times the sigmoid of the second half (Dauphin et al., 2017;
     PyTorch glu).
@@ -119,6 +125,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @public()
+@rounded_once
 def tanhshrink(x: Tensor) -> Tensor:
     """`x - tanh(x)` (PyTorch tanhshrink); integers become float32."""
     x = floating(x)

@@ -121,10 +121,11 @@ def permute(x: Tensor, axes: Any) -> Tensor:
     return shape.transpose(x, axes)
 
 
-@public()
+@public(methods="ravel")
 def ravel(x: Tensor) -> Tensor:
-    """All elements in one dimension (NumPy ravel): a view where strides allow one."""
-    return shape.plain_reshape(x, (x.numel,))
+    """All elements in one dimension (NumPy ravel): a view of a row-major tensor, of others a copy.
+    `reshape(-1)` gives views of some others, too."""
+    return shape.plain_reshape(x if x.is_contiguous() else shape.clone(x), (x.numel,))
 
 
 @public(methods="take_along_dim")

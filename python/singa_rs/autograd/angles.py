@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from .._core import float64
 from ..tensor import Tensor
 from . import binary, ops
 from .casting import cast
 from .finite import _flags
+from .index import where
 from .pairs import _operands, float_operands
 from .precision import rounded_once
 from .rule import Rule
@@ -57,6 +61,7 @@ class Atan2(Rule):
 
 
 @public(Atan2, methods="atan2")
+@rounded_once
 def atan2(y: Tensor, x: Any) -> Tensor:
     """The angle of the points (x, y) against the x axis, from -pi to pi, with the signs of zeros
     (NumPy arctan2, PyTorch atan2); integers become float32. The gradient at (0, 0) is 0."""
@@ -85,14 +90,29 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 @public(methods="ldexp")
 @rounded_once
 def ldexp(x: Tensor, n: Any) -> Tensor:
-    """`x * 2**n` (NumPy ldexp, PyTorch ldexp); integers become float32. Infinite where `2**n` is.
+    """`x * 2**n` (NumPy ldexp, PyTorch ldexp), also where the dtype does not hold `2**n` alone;
+    integers become float32.
 
     Args:
         x: any shape.
         n: whole numbers; shapes broadcast.
     """
     x, n = float_operands("ldexp", x, n)
-    return x * 2.0 ** n.detach()
+    for factor in _powers_of_two(n.detach()):
+        x = x * factor
+    return x
+
+
+def _powers_of_two(n: Tensor) -> Iterator[Tensor]:
+    """Three factors of `2**n`, each of which the dtype holds. A small one leaves a rest of more
+    binary digits than numbers have, so that no product before the last one is rounded."""
+    limits = np.finfo(np.float64 if n.dtype == float64 else np.float32)
+    most, least = limits.maxexp - 1, limits.minexp
+    for _ in range(2):
+        part = where(n > most, float(most), where(n < least, float(least + limits.nmant + 1), n))
+        yield 2.0**part
+        n = n - part
+    yield 2.0 ** n.clip(least, most)
 
 
 @public(methods="float_power")

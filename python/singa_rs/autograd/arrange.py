@@ -69,7 +69,9 @@ def outer(a: Tensor, b: Any) -> Tensor:
 
 @public(methods="diagonal")
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis of the result (NumPy diagonal).
+    """The diagonal of two axes, as the last axis of the result (NumPy diagonal): a view where all
+    rows of the two axes, or all columns, follow one another in memory, as those of a row-major
+    matrix and of its transpose do, else a copy.
 
     Args:
         x: two dimensions or more.
@@ -82,9 +84,11 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
     first, second = (whole(axis, "diagonal: axis") for axis in (axis1, axis2))
     pair = as_axes((first, second), x.rank, "diagonal")
     rest = [i for i in range(x.rank) if i not in pair]
+    offset = whole(offset, "diagonal: offset")
+    if abs(x.strides[pair[0]]) < abs(x.strides[pair[1]]):
+        pair, offset = pair[::-1], -offset
     x = transpose(x, [*rest, *pair])
     *outside, n, m = x.shape
-    offset = whole(offset, "diagonal: offset")
     start, count = (offset, m - offset) if offset >= 0 else (-offset * m, n + offset)
     count = max(0, min(count, n, m))
     stop = start + (count - 1) * (m + 1) + 1

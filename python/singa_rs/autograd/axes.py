@@ -286,9 +286,3 @@ def _permute(self: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     axes = axes if dims is None else (dims,)
     many = len(axes) == 1 and not isinstance(axes[0], int)
     return transpose(self, axes[0] if many else axes)
-
-
-@as_method("ravel")
-def _ravel(self: Tensor) -> Tensor:
-    """All elements in one dimension (NumPy ravel): a view where strides allow one."""
-    return plain_reshape(self, (self.numel,))

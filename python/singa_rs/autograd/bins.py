@@ -17,6 +17,7 @@ from .arrange import flip
 from .casting import cast, floating
 from .finite import isnan
 from .index import getitem, where
+from .precision import rounded_once
 from .reduce import as_axes
 from .running import convolve, vectors
 from .scan import cumsum
@@ -175,6 +176,7 @@ def _counted(x: Tensor, places: Tensor, size: int, weights: Any) -> Tensor:
 
 
 @public()
+@rounded_once
 def cumulative_trapezoid(y: Tensor, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples by trapezoids up to each one but the first (PyTorch
     cumulative_trapezoid).

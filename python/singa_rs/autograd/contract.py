@@ -57,7 +57,7 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
 
 def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
     """Einstein summation: `ij,jk->ik` and the like, as NumPy's einsum. `...` stands for all axes
-    that have no letter, which broadcast.
+    that have no letter, which broadcast, as do axes of extent 1 that have one.
 
     Integers stay in the dtype that arithmetic on them has, and wrap, as NumPy's do.
 
@@ -66,12 +66,11 @@ def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
     """
     ops, args = _spelt_out(ops, args)
     inputs, output = _parse(ops, args)
-    names, made = list(inputs[0]), _diagonal(args[0], inputs[0])
-    names = list(dict.fromkeys(names))
-    for i, arg in enumerate(args[1:], start=1):
+    given = _fitted([_diagonal(x, one) for x, one in zip(args, inputs, strict=True)], inputs)
+    made, names = given[0]
+    for i, (x, own) in enumerate(given[1:], start=1):
         later = set(output).union(*inputs[i + 1 :])
-        other = list(dict.fromkeys(inputs[i]))
-        made, names = _pair(made, names, _diagonal(arg, inputs[i]), other, later)
+        made, names = _pair(made, names, x, own, later)
     drop = [i for i, n in enumerate(names) if n not in output]
     if drop:
         made = reduce_sum(made, drop, 0)
@@ -164,6 +163,21 @@ def _diagonal(x: Tensor, names: str) -> Tensor:
             x = transpose(x, _back(names, name, i))
             names = names[1 : i + 1] + name + names[i + 1 :]
     return x
+
+
+def _fitted(xs: Sequence[Tensor], inputs: Sequence[str]) -> list[tuple[Tensor, list[str]]]:
+    """Tensors and the letters of their axes, without axes of extent 1 that broadcast: those whose
+    letter stands for another extent elsewhere."""
+    letters = [list(dict.fromkeys(names)) for names in inputs]
+    given = list(zip(xs, letters, strict=True))
+    wide = {own[i] for x, own in given for i, extent in enumerate(x.shape) if extent != 1}
+    made = []
+    for x, own in given:
+        kept = [i for i, name in enumerate(own) if x.shape[i] != 1 or name not in wide]
+        if len(kept) < len(own):
+            x = plain_reshape(x, [x.shape[i] for i in kept])
+        made.append((x, [own[i] for i in kept]))
+    return made
 
 
 def _back(names: str, name: str, place: int) -> list[int]:

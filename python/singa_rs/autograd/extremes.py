@@ -11,9 +11,9 @@ from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import reduce
 from .along import take_along_axis
-from .reduce import Axes, as_axes
+from .reduce import Axes, as_axes, is_first
 from .results import ValuesIndices
-from .shape import squeeze
+from .shape import plain_reshape, squeeze
 from .table import as_method
 from .terms import flag
 
@@ -34,8 +34,10 @@ def with_indices(op: str, x: Tensor, axis: Any, keepdims: Any, dim: Any, keepdim
     if axis is not None or keepdims:
         own = "keepdims" if axis is None else "axis"
         raise TypeError(f"{op}: got both {own} and dim, want dim and keepdim, or axis and keepdims")
-    (along,) = as_axes(whole(dim, f"{op}: dim"), x.rank, op)
     keeps = flag(keepdim, f"{op}: keepdim")
+    if not x.rank and is_first(dim):
+        x, keeps = plain_reshape(x, (1,)), False
+    (along,) = as_axes(whole(dim, f"{op}: dim"), x.rank, op)
     indices = _FIND[op](x, along, True)
     found = take_along_axis(x, indices, along), indices
     return ValuesIndices(*(found if keeps else (squeeze(one, along) for one in found)))

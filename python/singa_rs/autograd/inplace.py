@@ -31,7 +31,7 @@ from .rule import Rule
 from .segments import combined, replace_rows
 from .shape import clone, plain_reshape
 from .table import METHODS
-from .tape import edge, made_by, note, remake, retain
+from .tape import edge, made_by, note, output_of, remake, retain
 from .views import (
     Expand,
     Identity,
@@ -131,14 +131,14 @@ def _join(a: Tensor) -> None:
 
 def is_intermediate(a: Tensor) -> bool:
     """Whether an operation made a tensor, other than as a view of a leaf."""
-    node = a._creator
-    if node is None:
+    if a._creator is None:
         return False
-    while isinstance(node, View) and node.edges:
+    node, _ = made_by(a)
+    while node.is_view and node.edges:
         source = node.edges[0]
         if isinstance(source, Tensor):
             return not source.shares_block(a)
-        node = source
+        node, _ = output_of(source)
     return True
 
 

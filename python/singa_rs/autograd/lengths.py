@@ -24,7 +24,7 @@ def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> T
 
     Args:
         x: any shape but (); integers become float32, and sums of 16-bit floats are in float32.
-        p: the order of the norm, from 1, or infinity.
+        p: the order of the norm, from 1, infinity, or 0, how many elements are not 0.
         axis: the axis of the vectors.
         eps: from 0.
 
@@ -47,7 +47,7 @@ def pairwise_distance(
 
     Args:
         a, b: vectors that broadcast, (..., D); integers become float32.
-        p: the order of the norm, from 1, or infinity.
+        p: the order of the norm, from 1, infinity, or 0, how many elements differ.
         eps: what is added to each difference.
         keepdims: whether the last axis stays, with extent 1.
 
@@ -69,7 +69,7 @@ def cdist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
 
     Args:
         a, b: (..., n, D) and (..., m, D), whose first axes broadcast; integers become float32.
-        p: the order of the norm, from 1, or infinity.
+        p: the order of the norm, from 1, infinity, or 0, how many elements differ.
 
     Raises:
         ShapeError: shapes that do not fit.
@@ -89,7 +89,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
 
     Args:
         x: (n, D); integers become float32.
-        p: the order of the norm, from 1, or infinity.
+        p: the order of the norm, from 1, infinity, or 0, how many elements differ.
 
     Raises:
         ShapeError: another number of dimensions.

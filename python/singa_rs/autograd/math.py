@@ -12,6 +12,7 @@ from ..tensor import Tensor, as_tensor
 from . import ops, reduce
 from .casting import floating, promoted
 from .extremes import with_indices
+from .precision import rounded_once
 from .reduce import Axes
 from .rule import Rule
 from .table import public
@@ -208,6 +209,7 @@ class CosSim(Rule):
 
 
 @public(CosSim, precision="wide")
+@rounded_once
 def cossim(a: Tensor, b: Tensor) -> Tensor:
     """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,) (SINGA
     cossim)."""

@@ -119,8 +119,9 @@ def _expand(self: Tensor, *shape: Any) -> Tensor:
 
 @as_method("flatten")
 def _flatten(self: Tensor, start_dim: int | str = 0, end_dim: int = -1) -> Tensor:
-    """A view with the axes from one to another as one, all by default (NumPy flatten, PyTorch
-    flatten). (`autograd.flatten` is ONNX's, which makes a matrix.)
+    """The axes from one to another as one, all by default (NumPy flatten, PyTorch flatten): a view
+    where strides allow one, as in PyTorch, else a copy. (`autograd.flatten` is ONNX's, which makes
+    a matrix.)
 
     Raises:
         ValueError: axes that the tensor does not have, or in another order.

@@ -13,8 +13,17 @@ from . import ops
 from .casting import cast, floating
 from .finite import isnan
 from .index import where
+from .precision import rounded_once
 from .quantiles import between, nanmean, quantiles_by
-from .reduce import Axes, as_axes, reduce_max, reduce_min, reduce_prod, reduce_sum
+from .reduce import (
+    Axes,
+    as_axes,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    reduced_axes,
+)
 from .results import MinMax, ValuesIndices
 from .scan import _flat, cumprod, cumsum
 from .shape import plain_reshape
@@ -40,7 +49,7 @@ def nanprod(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def _nan_deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> Tensor:
-    over, less = as_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
+    over, less = reduced_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
     wide = _wide(x)
     known = ops.op("unary", f="not")(isnan(wide))
     known.requires_grad = False
@@ -251,6 +260,7 @@ def std_mean(
 
 
 @public(methods="dist", precision="wide")
+@rounded_once
 def dist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
     """The norm of all elements of `a - b` (PyTorch dist).
 

@@ -10,6 +10,7 @@ from .. import _core
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
 from . import ops
+from .index import where
 from .mode import mode
 from .rule import Rule
 from .table import public
@@ -48,6 +49,9 @@ def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:
     """In training, elements set to zero with probability `ratio` and the others scaled up
     (Srivastava et al., 2014; ONNX Dropout).
 
-    Outside of training, `x` itself (ONNX Dropout). With a `seed`, the same elements each time.
+    Outside of training, `x` itself (ONNX Dropout). With a `seed`, the same elements each time. With
+    ratio 1 all are zero, and so is the gradient.
     """
-    return Dropout(ratio, seed)(x)[0] if mode.training and ratio else x
+    if not mode.training or not ratio:
+        return x
+    return where(np.zeros((), bool), x, 0.0) if ratio == 1 else Dropout(ratio, seed)(x)[0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, ShapeError, bool_
+from ..errors import called
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import device_of
 from ..tensor.numbers import as_array, number
@@ -70,8 +71,10 @@ class Hypot(Rule):
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         sizes = [ops.op("unary", f="abs")(t) for t in (a, b)]
         most = ops.op("binary", f="maximum")(*sizes)
-        odd = ops.scalar_op("eq", 0)(most)
-        odd = ops.op("binary", f="or")(odd, ops.scalar_op("eq", math.inf)(most))
+        infinite = [ops.scalar_op("eq", math.inf)(t) for t in sizes]
+        infinite = ops.op("binary", f="or")(*infinite)
+        most = ops.where(infinite, ops.full((), math.inf, most), most)
+        odd = ops.op("binary", f="or")(infinite, ops.scalar_op("eq", 0)(most))
         unit = ops.where(odd, ops.full((), 1, most), most)
         squares = [ops.op("unary", f="square")(ops.div(t, unit)) for t in sizes]
         root = ops.op("unary", f="sqrt")(ops.add(*squares))
@@ -89,8 +92,8 @@ class Hypot(Rule):
 @public(Hypot, methods="hypot")
 @rounded_once
 def hypot(a: Tensor, b: Any) -> Tensor:
-    """`sqrt(a**2 + b**2)` without overflow (NumPy hypot); integers become float32. NaN wins, also
-    over infinities. The gradient at 0 is 0."""
+    """`sqrt(a**2 + b**2)` without overflow (NumPy hypot); integers become float32. Infinite
+    where one of them is, also beside NaN. The gradient at 0 is 0."""
     return Hypot()(*float_operands("hypot", a, b))[0]
 
 
@@ -258,8 +261,27 @@ def bitwise_not(x: Tensor) -> Tensor:
     return binary.FUNCTIONS["bitwise_xor"](x, 255 if x.dtype.name == "uint8" else -1)
 
 
+def _scaled(name: str) -> None:
+    """Enters the method of a sum or a difference, which may scale its second operand."""
+    function = binary.FUNCTIONS[name]
+
+    @rounded_once
+    def scaled(self: Tensor, b: Any, factor: Any) -> Tensor:
+        return function(self, (b if isinstance(b, Tensor) else as_array(b, name)) * factor)
+
+    def method(self: Tensor, b: Any, *, alpha: float = 1) -> Tensor:
+        factor = number(alpha, f"{name}: alpha")
+        return function(self, b) if factor == 1 else scaled(self, b, factor)
+
+    sign = "+" if name == "add" else "-"
+    doc = f"`self {sign} alpha * b` (PyTorch {name}). Other dtypes are converted first."
+    as_method(name)(called(method, name, doc, __package__))
+
+
+for _name in ("add", "sub"):
+    _scaled(_name)
 for _name in (
-    "add", "sub", "mul", "div", "remainder", "floor_divide", "maximum", "minimum", "less",
+    "mul", "div", "remainder", "floor_divide", "maximum", "minimum", "less",
     "less_equal", "greater", "greater_equal", "equal", "not_equal",
 ):  # fmt: skip
     as_method(_name)(binary.FUNCTIONS[_name])

@@ -173,6 +173,7 @@ def _kept(op: str, x: Tensor, kth: int, axis: int | None) -> int | None:
 
 
 @public()
+@rounded_once
 def polyval(p: Any, x: Any) -> Tensor:
     """The polynomial with the coefficients `p`, (n,), the highest power first, at `x` (NumPy
     polyval): n - 1 products and sums (Horner).

@@ -54,7 +54,8 @@ def scatter(x: Tensor, axis: int, indices: Any, updates: Any, reduce: str | None
         axis: the axis that the indices refer to.
         indices: as many axes as `x`; along `axis` any extent, along the others at most that of
             `x`. Negative ones count from the end.
-        updates: a number, or the shape of the indices.
+        updates: a number, or the shape of the indices, or a larger one, of which the first are
+            used.
         reduce: None, "add" or "multiply".
 
     Raises:
@@ -87,7 +88,7 @@ def scatter_reduce(
     Args:
         x: any shape but (), of numbers.
         axis, indices: as in `scatter`.
-        updates: the shape of the indices.
+        updates: the shape of the indices, or a larger one, of which the first are used.
         reduce: "sum", "prod", "mean", "amax" or "amin"; the mean of integers is rounded down.
         include_self: whether what stands in `x` is joined, too, or is replaced.
 

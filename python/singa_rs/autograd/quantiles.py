@@ -246,7 +246,8 @@ def cov(x: Tensor, ddof: float = 1) -> Tensor:
     """The covariances of variables (NumPy cov): the rows of a matrix, observed in its columns.
 
     Args:
-        x: (variables, observations); a vector is one variable. Integers become float32.
+        x: (variables, observations); a vector is one variable. Integers become float32. The result
+            for one variable is of shape ().
         ddof: the sums are divided by `n - ddof`.
 
     Raises:
@@ -261,7 +262,7 @@ def _cov(op: str, x: Tensor, ddof: float) -> Tensor:
     rows = _wide(x) if x.rank == 2 else plain_reshape(_wide(x), (1, x.numel))
     rows = rows - reduce_mean(rows, 1, True)
     made = matmul(rows, transpose(rows)) / max(rows.shape[1] - ddof, 0.0)
-    return made if x.rank == 2 else plain_reshape(made, ())
+    return made if made.numel != 1 else plain_reshape(made, ())
 
 
 @public()

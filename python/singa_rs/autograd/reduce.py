@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import int64
 from ..errors import called
-from ..refusals import flag
+from ..refusals import flag, is_integral
 from ..tensor import Tensor
 from ..tensor.numbers import whole, wholes
 from . import ops
@@ -35,6 +35,16 @@ def as_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
     return found
 
 
+def is_first(axis: Any) -> bool:
+    """Whether it is 0 or -1, which a tensor of shape () has, too, as in NumPy and PyTorch."""
+    return is_integral(axis) and axis in (0, -1)
+
+
+def reduced_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
+    """`as_axes` for a reduction: of a tensor of shape (), axes 0 and -1 are none at all."""
+    return () if not rank and is_first(axes) else as_axes(axes, rank, op)
+
+
 class Reduction(Rule):
     """One value for all elements along some axes. `f` is the engine's name for it."""
 
@@ -45,7 +55,7 @@ class Reduction(Rule):
 
     def forward(self, x: Tensor) -> Tensor:
         self.shape = x.shape
-        self.over = as_axes(self.axes, len(self.shape), f"reduce_{self.f}")
+        self.over = reduced_axes(self.axes, len(self.shape), f"reduce_{self.f}")
         if not self.over:  # to the engine, no axes means all of them
             return ops.cast(x, int64) if self.widens(x) else ops.copy(x)
         return ops.reduce_op(self.f, self.over, self.keepdims)(x)
@@ -165,13 +175,15 @@ reduce_prod = _reduction(ReduceProd)
 
 def _plain(f: str, doc: str) -> Callable[..., Tensor]:
     """A reduction without a gradient."""
+    whole_op = ops.scalar_op("ne", 0) if f in ("any", "all") else None
 
     def plain(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
-        over = as_axes(axis, x.rank, f)
-        if not over and x.rank:
+        over = reduced_axes(axis, x.rank, f)
+        keeps, is_whole = flag(keepdims, f"{f}: keepdims"), not over and x.rank > 0
+        if is_whole and whole_op is None:
             raise ValueError(f"{f}: got no axes, want at least one")
-        keeps = flag(keepdims, f"{f}: keepdims")
-        made = ops.reduce_op(f, () if axis is None else over, keeps)(x)
+        op = whole_op if is_whole else ops.reduce_op(f, () if axis is None else over, keeps)
+        made = op(x)
         made.requires_grad = False
         return made
 
@@ -196,12 +208,18 @@ class SoftMax(Rule):
         self.axis = whole(axis, "softmax: axis")
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.op("softmax", axis=self.axis, log=self.log)(x)
+        return self._run("softmax", x)
+
+    def _run(self, name: str, *xs: Tensor) -> Tensor:
+        """An operation along the axis, which a tensor of shape () has with extent 1."""
+        op = ops.op(name, axis=self.axis, log=self.log)
+        if xs[0].rank or not is_first(self.axis):
+            return op(*xs)
+        return ops.reshape(op(*(ops.reshape(x, (1,)) for x in xs)), ())
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """Computed from `dy` and the output."""
-        grad = ops.op("softmax_grad", axis=self.axis, log=self.log)
-        return (grad(dys[0], self.load(0)),)
+        return (self._run("softmax_grad", dys[0], self.load(0)),)
 
 
 class LogSoftMax(SoftMax):

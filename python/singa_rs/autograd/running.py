@@ -21,6 +21,7 @@ from .pairs import logaddexp
 from .precision import rounded_once
 from .reduce import as_axes, reduce_sum
 from .results import ValuesIndices
+from .scan import of_scalars
 from .searching import searchsorted
 from .shape import cat, plain_reshape
 from .table import public
@@ -62,6 +63,7 @@ def _extreme(op: str, x: Tensor, axis: Any, is_min: bool) -> ValuesIndices:
 
 
 @public(methods="cummax")
+@of_scalars
 def cummax(x: Tensor, axis: int = -1) -> ValuesIndices:
     """The largest of all elements up to each one along an axis, and their indices, int64, of the
     last of equal ones (PyTorch cummax). NaN counts as greater than all numbers.
@@ -73,6 +75,7 @@ def cummax(x: Tensor, axis: int = -1) -> ValuesIndices:
 
 
 @public(methods="cummin")
+@of_scalars
 def cummin(x: Tensor, axis: int = -1) -> ValuesIndices:
     """The smallest of all elements up to each one along an axis, and their indices, int64, of the
     last of equal ones (PyTorch cummin). NaN counts as less than all numbers.
@@ -85,6 +88,7 @@ def cummin(x: Tensor, axis: int = -1) -> ValuesIndices:
 
 @public(methods="logcumsumexp")
 @rounded_once
+@of_scalars
 def logcumsumexp(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of the running sum of exponentials along an axis, without overflow (PyTorch
     logcumsumexp); integers become float32.

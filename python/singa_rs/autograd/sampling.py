@@ -158,9 +158,11 @@ def bernoulli(x: Tensor) -> Tensor:
     ONNX Bernoulli). `tensor.bernoulli` has SINGA's arguments.
 
     Args:
-        x: probabilities, of a float dtype; of those below 0 the result is 0, above 1 it is 1.
+        x: probabilities, of a float dtype; of those below 0 the result is 0, above 1 it is 1,
+            and of NaN it is NaN: values are not checked.
     """
     x = floating(x).detach()
     made = ops.cast(ops.op("binary", f="lt")(_uniform(x, x.shape), wide(x)), x.dtype)
+    made = ops.where(ops.op("binary", f="eq")(x, x), made, x)
     made.requires_grad = False
     return made

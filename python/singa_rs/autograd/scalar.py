@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core import bool_, float32, float64, int64
+import numpy as np
+
+from .._core import bfloat16, bool_, float16, float32, float64, int64
 from ..tensor import Tensor
 from ..tensor.dtypes import fits, with_scalar
 from . import ops
@@ -14,6 +16,8 @@ from .mode import mode
 from .rule import Rule
 from .tape import record
 
+#: The greatest numbers of the shorter floats.
+_MOST = {float16: 65504.0, **dict.fromkeys((bfloat16, float32), float(np.finfo(np.float32).max))}
 _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
 
 
@@ -92,6 +96,8 @@ def with_number(f: str, a: Tensor, number: float, reverse: bool) -> Tensor:
         a = cast(a, dtype)
         if f == "pow" and dtype.is_int and number < 0 and not reverse:
             raise ValueError(f"pow: got integers to the power {number}, want a power of at least 0")
+    elif f in _COMPARE and _MOST.get(dtype, math.inf) < abs(number) < math.inf:
+        a = cast(a, float64)
     y = ops.scalar_op(f, number, reverse)(a)
     if mode.tape:
         record(WithNumber(f, number, reverse), (a,), (y,))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import ops
-from .reduce import as_axes
+from .reduce import as_axes, is_first
 from .rule import Rule
 from .shape import plain_reshape
 from .table import public
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CumSum(Rule):
@@ -63,7 +68,25 @@ def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     return (plain_reshape(x, (x.numel,)), 0) if axis is None else (x, axis)
 
 
+def of_scalars(function: Function) -> Function:
+    """`function(x, axis, ...)`, which takes a tensor of shape () as one of a single element along
+    axis 0 or -1, and returns the shape () (PyTorch)."""
+    default = inspect.signature(function).parameters["axis"].default
+
+    @wraps(function)
+    def call(x: Any, axis: Any = default, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(x, Tensor) or x.rank or not is_first(axis):
+            return function(x, axis, *args, **kwargs)
+        made = function(plain_reshape(x, (1,)), 0, *args, **kwargs)
+        if isinstance(made, Tensor):
+            return plain_reshape(made, ())
+        return type(made)(*(plain_reshape(one, ()) for one in made))
+
+    return call  # type: ignore[return-value]
+
+
 @public(CumSum, methods="cumsum", precision="wide")
+@of_scalars
 def cumsum(
     x: Tensor, axis: int | None = None, exclusive: bool = False, reverse: bool = False
 ) -> Tensor:
@@ -86,6 +109,7 @@ def cumsum(
 
 
 @public(CumProd, methods="cumprod", precision="wide")
+@of_scalars
 def cumprod(
     x: Tensor, axis: int | None = None, exclusive: bool = False, reverse: bool = False
 ) -> Tensor:

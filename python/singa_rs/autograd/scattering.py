@@ -12,7 +12,7 @@ from ..tensor.numbers import number, whole
 from . import ops
 from .along import flat_places
 from .casting import convert
-from .index import as_indices, checked, gather, joined, where
+from .index import as_indices, checked, gather, getitem, joined, where
 from .reduce import as_axes
 from .segments import check_reduction, combined, counts
 from .shape import plain_reshape, transpose
@@ -124,11 +124,20 @@ def scattered(op: str, x: Tensor, along: int, indices: Any, updates: Any, how: s
             f"{op}: got indices of shape {made.shape} for axis {along} of {have}, want as many "
             "axes, none larger except that one"
         )
-    given = _updates(op, updates, x, made.shape)
+    given = _updates(op, _first(updates, x, made.shape), x, made.shape)
     places = flat_places(checked(op, made, have[along]), have, along)
     places.requires_grad = False
     flat = [plain_reshape(t, (t.numel,)) for t in (x, given)]
     return plain_reshape(combined(flat[0], ops.reshape(places, (made.numel,)), flat[1], how), have)
+
+
+def _first(updates: Any, x: Tensor, shape: Extents) -> Tensor:
+    """The first updates along each axis, as many as there are indices."""
+    made = as_tensor(updates, x.device, x.dtype)
+    is_larger = made.rank == len(shape) and made.shape != shape
+    if is_larger and all(n >= m for n, m in zip(made.shape, shape, strict=True)):
+        return getitem(made, tuple(slice(n) for n in shape))
+    return made
 
 
 @public(methods="scatter_add")
@@ -141,7 +150,7 @@ def scatter_add(x: Tensor, axis: int, indices: Any, updates: Any) -> Tensor:
         axis: the axis that the indices refer to.
         indices: as many axes as `x`; along `axis` any extent, along the others at most that of
             `x`. Nothing broadcasts.
-        updates: the shape of the indices.
+        updates: the shape of the indices, or a larger one, of which the first are used.
 
     Raises:
         ShapeError: indices or updates of a shape that does not fit.

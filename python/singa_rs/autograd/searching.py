@@ -19,7 +19,7 @@ from .classification import checked
 from .finite import isnan
 from .index import as_indices, gather
 from .positions import onehot
-from .reduce import as_axes, reduce_sum
+from .reduce import as_axes, reduce_sum, reduced_axes
 from .segments import _Total, counts
 from .shape import expand, plain_reshape
 from .table import public
@@ -87,7 +87,7 @@ def count_nonzero(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    over = as_axes(axis, x.rank, "count_nonzero")
+    over = reduced_axes(axis, x.rank, "count_nonzero")
     made = reduce_sum(ops.scalar_op("ne", 0)(x.detach()), over, keepdims)
     made.requires_grad = False
     return made

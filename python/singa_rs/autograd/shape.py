@@ -85,6 +85,8 @@ def _parts(shape: Sequence[int], axis: int, sizes: Sequence[int]) -> list[list[A
 class Split(Rule):
     """Parts of these sizes along an axis (ONNX Split)."""
 
+    is_view = True
+
     def __init__(
         self, axis: int, parts: Sequence[int] | None, num_output: int | None = None
     ) -> None:

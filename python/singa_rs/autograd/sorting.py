@@ -10,7 +10,7 @@ from . import ops
 from .reduce import as_axes
 from .results import ValuesIndices
 from .rule import Rule
-from .scan import _flat
+from .scan import _flat, of_scalars
 from .table import public
 
 
@@ -54,6 +54,7 @@ class TopK(Sort):
 
 
 @public(Sort, methods="sort")
+@of_scalars
 def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> ValuesIndices:
     """The elements along an axis in order, and their indices before, int64 (PyTorch sort, whose
     values are NumPy's sort).
@@ -63,7 +64,7 @@ def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> ValuesIn
     is. The gradient of each value goes to the element that it was.
 
     Args:
-        x: any shape but (), any dtype.
+        x: any shape, any dtype.
         axis: the flattened tensor if None.
         descending: whether the greatest come first.
 
@@ -75,6 +76,7 @@ def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> ValuesIn
 
 
 @public(methods="argsort")
+@of_scalars
 def argsort(x: Tensor, axis: int | None = -1, descending: bool = False) -> Tensor:
     """The indices that sort a tensor along an axis, int64 (NumPy argsort); see `sort`."""
     flat, along = _flat(x, axis)

@@ -10,9 +10,12 @@ from ..tensor import Tensor
 from ..tensor.numbers import real
 from . import ops, reduce, unary
 from .casting import cast, floating
+from .factors import svdvals
 from .index import where
-from .reduce import Axes, Reduction, as_axes
+from .reduce import Axes, Reduction, as_axes, reduced_axes
+from .shape import transpose
 from .table import as_method, public
+from .terms import flag
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -33,14 +36,13 @@ def _root(x: Tensor) -> Tensor:
 
 
 def _deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> Tensor:
-    over, ddof = as_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
-    wide = _wide(x)
+    over, ddof = reduced_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
+    wide, keeps = _wide(x), flag(keepdims, f"{op}: keepdims")
     if not over:
-        axis, wide = -1, wide.unsqueeze(-1)
-        over = (wide.rank - 1,)
+        wide, over, keeps = wide.unsqueeze(-1), (x.rank,), False
     from_mean = wide - reduce.reduce_mean(wide, over, True)
     count = math.prod(wide.shape[i] for i in over)
-    total = reduce.reduce_sum(from_mean * from_mean, over, keepdims and x.rank)
+    total = reduce.reduce_sum(from_mean * from_mean, over, keeps)
     return total / max(count - ddof, 0.0)
 
 
@@ -66,7 +68,7 @@ def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -
 
 
 def _order(ord: Any) -> Any:
-    known = (None, "fro")
+    known = (None, "fro", "nuc")
     return ord if isinstance(ord, str | None) and ord in known else real(ord, "norm: ord")
 
 
@@ -79,10 +81,11 @@ def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) 
 
     Args:
         x: any shape.
-        ord: of vectors, any number `p` from 1, the root `p` of the sum of `|x| ** p`, and plus or
-            minus infinity, the greatest or least absolute value. Of matrices 1 (infinity), the
-            greatest sum of the absolute values of a column (row), and "fro". By default the square
-            root of the sum of squares.
+        ord: of vectors, any number `p` from 1, the root `p` of the sum of `|x| ** p`, 0, how many
+            elements are not 0, and plus or minus infinity, the greatest or least absolute value. Of
+            matrices 1 (infinity), the greatest sum of the absolute values of a column (row), 2, the
+            greatest singular value, those with a minus sign for the least, "nuc", the sum of the
+            singular values, and "fro". By default the square root of the sum of squares.
         axis: one axis, of vectors, or two, of the rows and columns of matrices. None is the only
             axis of a vector and the two of a matrix, or, without `ord`, all axes.
         keepdims: whether these axes stay, with extent 1.
@@ -95,22 +98,39 @@ def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) 
     size, sides = _wide(x), len(over)
     if ord is None or (ord == "fro" and sides == 2) or (ord == 2 and sides == 1):
         return _narrow(_root(reduce.reduce_sum(size * size, over, keepdims)), x)
-    if sides == 1 and ord != "fro" and (ord >= 1 or ord == -math.inf):
+    if sides == 1 and not isinstance(ord, str) and (ord >= 1 or ord in (0, -math.inf)):
         return _narrow(_of_vectors(abs(size), ord, over, keepdims), x)
-    if sides == 2 and ord in (1, math.inf):
-        rows, columns = over if ord == 1 else over[::-1]
-        sums = reduce.reduce_sum(abs(size), rows, True)
-        made = reduce.reduce_max(sums, columns, True)
-        return _narrow(made if keepdims else made.squeeze(over), x)
+    if sides == 2 and ord in ("nuc", 1, 2, math.inf, -1, -2, -math.inf):
+        keeps = flag(keepdims, "norm: keepdims")
+        return _narrow(_of_matrices(size, ord, over, keeps), x)
     raise ValueError(
-        f"norm: got ord {ord!r} over {sides} axes, want a number from 1, inf or -inf over "
-        "one axis, or 1, inf or 'fro' over two"
+        f"norm: got ord {ord!r} over {sides} axes, want 0, a number from 1, inf or -inf over one "
+        "axis, or 1, 2, inf, -1, -2, -inf, 'fro' or 'nuc' over two"
     )
 
 
+def _of_matrices(x: Tensor, ord: Any, over: tuple[int, ...], keepdims: bool) -> Tensor:
+    if ord in ("nuc", 2, -2):
+        rest = [i for i in range(x.rank) if i not in over]
+        values = svdvals(transpose(x, [*rest, *over]))
+        made = _extreme(values, ord, -1) if ord != "nuc" else reduce.reduce_sum(values, -1, False)
+        return made.unsqueeze(over) if keepdims else made
+    rows, columns = over if abs(ord) == 1 else over[::-1]
+    made = _extreme(reduce.reduce_sum(abs(x), rows, True), ord, columns, True)
+    return made if keepdims else made.squeeze(over)
+
+
+def _extreme(x: Tensor, ord: float, axis: Axes, keepdims: bool = False) -> Tensor:
+    """The greatest, or for an order below 0 the least."""
+    return (reduce.reduce_max if ord > 0 else reduce.reduce_min)(x, axis, keepdims)
+
+
 def _of_vectors(size: Tensor, ord: float, over: tuple[int, ...], keepdims: bool) -> Tensor:
+    if ord == 0:
+        found = reduce.reduce_sum(size.detach() != 0, over, keepdims)
+        return cast(found, size.dtype)
     if math.isinf(ord):
-        return (reduce.reduce_max if ord > 0 else reduce.reduce_min)(size, over, keepdims)
+        return _extreme(size, ord, over, keepdims)
     if ord == 1:
         return reduce.reduce_sum(size, over, keepdims)
     return _nth_root(reduce.reduce_sum(size**ord, over, keepdims), ord)
@@ -133,7 +153,7 @@ class LogSumExp(Reduction):
 
     def forward(self, x: Tensor) -> Tensor:
         self.shape = x.shape
-        self.over = as_axes(self.axes, len(self.shape), "logsumexp")
+        self.over = reduced_axes(self.axes, len(self.shape), "logsumexp")
         if not self.over:
             return ops.copy(x)
         if not x.numel:  # the logarithm of sums of nothing

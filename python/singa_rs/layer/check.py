@@ -105,11 +105,12 @@ def axes(x: Tensor, layer: str, *allowed: int) -> None:
         raise ShapeError(f"{layer}: got shape {x.shape}, want {want} axes")
 
 
-def features(x: Tensor, layer: str, axis: int, want: int | None) -> int:
-    """The size of an axis, which must be `want` if that is given."""
+def features(x: Tensor, layer: str, axis: int, want: int | None, least: int = 2) -> int:
+    """The size of an axis, which must be `want` if that is given, of at least `least` axes."""
     shape = x.shape
-    if len(shape) < 2:
-        raise ShapeError(f"{layer}: got shape {shape}, want at least 2 axes")
+    if len(shape) < least:
+        some = "an axis" if least == 1 else f"at least {least} axes"
+        raise ShapeError(f"{layer}: got shape {shape}, want {some}")
     if want is not None and shape[axis] != want:
         raise ShapeError(f"{layer}: got shape {shape}, want {want} on axis {axis}")
     return shape[axis]

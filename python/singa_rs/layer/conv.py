@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from .typed import Activation, Fill, Padding, Sizes
 
 
+def _placed(name: str, given: tuple[Any, ...], kernel_size: Any, named: tuple[Any, Any]) -> Any:
+    """The arguments of a convolution, in order: [in, ]out, kernel, stride, padding."""
+    if kernel_size is not None:
+        if len(given) > 2:
+            raise TypeError(f"{name}: got kernel_size twice, want {name}(in, out, kernel)")
+        given = (*given, kernel_size)
+    if len(given) < 2:
+        raise TypeError(f"{name}: got no kernel_size, want {name}(in, out, kernel)")
+    at_most(name, len(given), 5)
+    return *given, *named[max(0, len(given) - 3) :]
+
+
 class _Conv(Layer):
     """What convolutions of any number of spatial axes share, and their transposes."""
 
@@ -45,8 +57,8 @@ class _Conv(Layer):
         self,
         in_channels: int,
         nb_kernels: int,
-        kernel_size: Sizes,
         /,
+        kernel_size: Sizes,
         stride: Sizes = 1,
         padding: Padding = 0,
         *,
@@ -61,8 +73,8 @@ class _Conv(Layer):
     def __init__(
         self,
         nb_kernels: int,
-        kernel_size: Any,
         *args: Any,
+        kernel_size: Any = None,
         stride: Any = 1,
         padding: Any = 0,
         dilation: Any = 1,
@@ -74,7 +86,8 @@ class _Conv(Layer):
         kernel_init: Any = None,
         bias_init: Any = "zeros",
     ) -> None:
-        """`(nb_kernels, kernel_size)`, or `(in, nb_kernels, kernel_size[, stride[, padding]])`.
+        """`(nb_kernels, kernel_size)`, or `(in, nb_kernels, kernel_size[, stride[, padding]])`; the
+        kernel's size may go by name in both.
 
         Kernel, stride and dilation are an int, or one for each spatial axis (height, width);
         padding is an int, one for each axis, or those before each axis and then those after each
@@ -88,11 +101,9 @@ class _Conv(Layer):
         """
         super().__init__()
         name = type(self).__name__
-        at_most(name, len(args) + 2, 5)
-        if args:
-            in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]
-            stride = args[1] if len(args) > 1 else stride
-            padding = args[2] if len(args) > 2 else padding
+        given = _placed(name, (nb_kernels, *args), kernel_size, (stride, padding))
+        *channels, nb_kernels, kernel_size, stride, padding = given
+        in_channels = channels[0] if channels else in_channels
         self.nb_kernels = count(nb_kernels, f"{name}: nb_kernels")
         self.group = count(group, f"{name}: group")
         if self.nb_kernels % self.group:
@@ -119,8 +130,7 @@ class _Conv(Layer):
         """Makes W, and b where there is a bias."""
         name = type(self).__name__
         float_input(x, name)
-        axes(x, name, self._axes + 2)
-        self.in_channels = features(x, name, 1, self.in_channels)
+        self.in_channels = self._channels(x)
         self._check_group(self.in_channels)
         each = self.in_channels // self.group
         spread = 2.0 / (each * math.prod(self.kernel_size) + self.nb_kernels)
@@ -132,21 +142,26 @@ class _Conv(Layer):
     def _weight(self, each: int, x: Tensor, fill: Any, argument: str) -> Tensor:
         return parameter((self.nb_kernels, each, *self.kernel_size), x, fill, argument)
 
+    def _channels(self, x: Tensor) -> int:
+        axes(x, type(self).__name__, self._axes + 1, self._axes + 2)
+        return features(x, type(self).__name__, x.rank - self._axes - 1, self.in_channels)
+
     def _apply(self, x: Tensor, b: Tensor | None) -> Tensor:
         pads = self.window.padding(x.shape)
         return autograd.conv(x, self.W, b, self.stride, pads, self.dilation, self.group)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, in, *spatial) -> (N, nb_kernels, *spatial').
+        """(N, in, *spatial) -> (N, nb_kernels, *spatial'), or both without N.
 
         Raises:
             ShapeError: a different number of axes or channels, or an image smaller than the window.
         """
-        name = type(self).__name__
-        axes(x, name, self._axes + 2)
-        features(x, name, 1, self.in_channels)
+        self._channels(x)
+        is_one = x.rank == self._axes + 1
+        x = autograd.unsqueeze(x, 0) if is_one else x
         y = self._apply(x, self.b if self.bias else None)
-        return y if self.activation is None else self.activation(y)
+        y = y if self.activation is None else self.activation(y)
+        return autograd.squeeze(y, 0) if is_one else y
 
 
 class Conv1d(_Conv):
@@ -201,8 +216,8 @@ class SeparableConv2d(Layer):
         self,
         in_channels: int,
         nb_kernels: int,
-        kernel_size: Sizes,
         /,
+        kernel_size: Sizes,
         stride: Sizes = 1,
         padding: Padding = 0,
         *,
@@ -211,8 +226,8 @@ class SeparableConv2d(Layer):
     def __init__(
         self,
         nb_kernels: int,
-        kernel_size: Any,
         *args: Any,
+        kernel_size: Any = None,
         stride: Any = 1,
         padding: Any = 0,
         bias: bool = False,
@@ -223,13 +238,11 @@ class SeparableConv2d(Layer):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        at_most("SeparableConv2d", len(args) + 2, 5)
+        given = _placed("SeparableConv2d", (nb_kernels, *args), kernel_size, (stride, padding))
+        *channels, nb_kernels, kernel_size, stride, padding = given
         self.in_channels: int | None = None
-        if args:
-            self.in_channels = count(nb_kernels, "SeparableConv2d: in_channels")
-            nb_kernels, kernel_size = kernel_size, args[0]
-            stride = args[1] if len(args) > 1 else stride
-            padding = args[2] if len(args) > 2 else padding
+        if channels:
+            self.in_channels = count(channels[0], "SeparableConv2d: in_channels")
         self.nb_kernels = count(nb_kernels, "SeparableConv2d: nb_kernels")
         self.window = Window("SeparableConv2d", kernel_size, stride, padding)
         self.bias = flag(bias, "SeparableConv2d: bias")
@@ -237,8 +250,8 @@ class SeparableConv2d(Layer):
 
     def initialize(self, x: Tensor) -> None:
         """Makes `depthwise_conv`, which has a kernel for each channel."""
-        axes(x, "SeparableConv2d", 4)
-        self.in_channels = features(x, "SeparableConv2d", 1, self.in_channels)
+        axes(x, "SeparableConv2d", 3, 4)
+        self.in_channels = features(x, "SeparableConv2d", x.rank - 3, self.in_channels)
         window = self.window
         self.depthwise_conv = Conv2d(
             self.in_channels,
@@ -251,5 +264,5 @@ class SeparableConv2d(Layer):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, in, H, W) -> (N, nb_kernels, H', W')."""
+        """(N, in, H, W) -> (N, nb_kernels, H', W'), or both without N."""
         return self.point_conv(self.depthwise_conv(x))

@@ -38,8 +38,8 @@ class _ConvTranspose(_Conv):
         self,
         in_channels: int,
         nb_kernels: int,
-        kernel_size: Sizes,
         /,
+        kernel_size: Sizes,
         stride: Sizes = 1,
         padding: Padding = 0,
         *,
@@ -55,8 +55,8 @@ class _ConvTranspose(_Conv):
     def __init__(
         self,
         nb_kernels: int,
-        kernel_size: Any,
         *args: Any,
+        kernel_size: Any = None,
         stride: Any = 1,
         padding: Any = 0,
         output_padding: Any = 0,
@@ -83,8 +83,8 @@ class _ConvTranspose(_Conv):
         """
         super().__init__(
             nb_kernels,
-            kernel_size,
             *args,
+            kernel_size=kernel_size,
             stride=stride,
             padding=padding,
             dilation=dilation,

@@ -79,7 +79,7 @@ class Linear(Layer):
     def initialize(self, x: Tensor) -> None:
         """Makes W, and b where there is a bias."""
         float_input(x, "Linear")
-        self.in_features = features(x, "Linear", -1, self.in_features)
+        self.in_features = features(x, "Linear", -1, self.in_features, 1)
         spread = 2.0 / max(1, self.in_features + self.out_features)
         shape = (self.in_features, self.out_features)
         self.W = parameter(shape, x, self.kernel_init or normal(spread), "Linear: kernel_init")
@@ -90,9 +90,9 @@ class Linear(Layer):
         """(..., in) -> (..., out).
 
         Raises:
-            ShapeError: fewer than 2 axes, or a last axis of a different size.
+            ShapeError: no axis, or a last axis of a different size.
         """
-        features(x, "Linear", -1, self.in_features)
+        features(x, "Linear", -1, self.in_features, 1)
         y = autograd.matmul(x, self.W)
         if self.bias:
             b = autograd.cast(self.b, y.dtype)

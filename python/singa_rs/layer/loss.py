@@ -43,9 +43,11 @@ class _OfClasses(_Reduced):
         )
         self._hold("weight", weight)
 
-    def _options(self) -> dict[str, Any]:
-        kept = ("axis", "weight", "ignore_index", "reduction")
-        return {name: getattr(self, name) for name in kept}
+    def _options(self, x: Tensor) -> dict[str, Any]:
+        """The function's options; the only axis of one sample (C,) is that of the classes."""
+        kept = ("weight", "ignore_index", "reduction")
+        axis = 0 if x.rank == 1 and self.axis == 1 else self.axis
+        return {"axis": axis, **{name: getattr(self, name) for name in kept}}
 
 
 class SoftMaxCrossEntropy(_OfClasses):
@@ -65,10 +67,10 @@ class SoftMaxCrossEntropy(_OfClasses):
         self.label_smoothing = number(label_smoothing, name, 0, 1)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        """x logits, (N, C) or more axes; t class indices, without the axis or with extent 1 there,
-        or weights of the shape of x."""
+        """x logits, (N, C) or more axes, or (C,); t class indices, without the axis or with extent
+        1 there, or weights of the shape of x."""
         smoothing = self.label_smoothing
-        options = self._options()
+        options = self._options(x)
         return autograd.softmax_cross_entropy(x, t, label_smoothing=smoothing, **options)
 
 
@@ -86,9 +88,9 @@ class NLLLoss(_OfClasses):
         super().__init__(axis, weight, ignore_index, reduction)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        """x log probabilities, (N, C) or more axes; t class indices, without the axis or with
-        extent 1 there."""
-        return autograd.nll_loss(x, t, **self._options())
+        """x log probabilities, (N, C) or more axes, or (C,); t class indices, without the axis or
+        with extent 1 there."""
+        return autograd.nll_loss(x, t, **self._options(x))
 
 
 class BCEWithLogitsLoss(_Reduced):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, overload
 
 from .. import autograd
 from ..errors import ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, float32, float64, full
 from .base import Layer
 from .check import at_most, axes, count, features, flag, float_input, number
 from .parameters import parameter, state
@@ -22,20 +22,46 @@ class _BatchNorm(Layer):
 
     with the variance times n / (n - 1); in evaluation by the running averages. So `momentum` is
     the weight of the new batch, as in SINGA and PyTorch; in ONNX it is that of the old average.
-    The default is 0.1: SINGA's 0.9 keeps little more than the last batch.
+    The default is 0.1: SINGA's 0.9 keeps little more than the last batch. With None the running
+    averages are those of all batches, each of the same weight; `num_batches_tracked`, a state (1,),
+    counts them.
 
-    Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,); they are of
-    float32 beside 16-bit floats.
+    Parameters `scale` and `bias`, unless `affine` is False, and states `running_mean` and
+    `running_var`, all (C,); they are of float32 beside 16-bit floats. Without
+    `track_running_stats` there are no states, and the batch's statistics serve in evaluation, too.
     """
 
     #: How many axes an input may have.
     ranks: ClassVar[tuple[int, ...]]
 
     @overload
-    def __init__(self, *, momentum: float = 0.1, eps: float = 1e-5) -> None: ...
+    def __init__(
+        self,
+        *,
+        momentum: float | None = 0.1,
+        eps: float = 1e-5,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None: ...
     @overload
-    def __init__(self, channels: int, /, momentum: float = 0.1, *, eps: float = 1e-5) -> None: ...
-    def __init__(self, *args: Any, momentum: float = 0.1, eps: float = 1e-5) -> None:
+    def __init__(
+        self,
+        channels: int,
+        /,
+        momentum: float | None = 0.1,
+        *,
+        eps: float = 1e-5,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None: ...
+    def __init__(
+        self,
+        *args: Any,
+        momentum: float | None = 0.1,
+        eps: float = 1e-5,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
         """Without arguments, with `channels`, or with `channels, momentum`; names for the rest.
 
         Raises:
@@ -45,22 +71,34 @@ class _BatchNorm(Layer):
         name = type(self).__name__
         at_most(name, len(args), 2)
         self.channels = count(args[0], f"{name}: channels") if args else None
-        momentum = args[1] if len(args) > 1 else momentum
-        self.momentum = number(momentum, f"{name}: momentum", 0.0, 1.0)
+        given = args[1] if len(args) > 1 else momentum
+        is_mean = given is None
+        self.momentum = None if is_mean else number(given, f"{name}: momentum", 0.0, 1.0)
         self.eps = number(eps, f"{name}: eps", 0.0)
+        self.affine = flag(affine, f"{name}: affine")
+        self.track_running_stats = flag(track_running_stats, f"{name}: track_running_stats")
 
     def initialize(self, x: Tensor) -> None:
         """Makes the parameters and the running averages."""
         name = type(self).__name__
         float_input(x, name)
-        axes(x, name, *self.ranks)
-        self.channels = features(x, name, 1, self.channels)
+        self._check(x)
+        self.channels = x.shape[1]
         shape = (self.channels,)
-        self.scale = parameter(shape, x, "ones", f"{name}: scale", wide=True)
-        self.bias = parameter(shape, x, "zeros", f"{name}: bias", wide=True)
-        self.running_mean = state(shape, x, 0.0, wide=True)
-        self.running_var = state(shape, x, 1.0, wide=True)
-        self.handle = autograd.BatchNormHandle(self.momentum, eps=self.eps)
+        if self.affine:
+            self.scale = parameter(shape, x, "ones", f"{name}: scale", wide=True)
+            self.bias = parameter(shape, x, "zeros", f"{name}: bias", wide=True)
+        if self.track_running_stats:
+            self.running_mean = state(shape, x, 0.0, wide=True)
+            self.running_var = state(shape, x, 1.0, wide=True)
+            if self.momentum is None:
+                self.num_batches_tracked = state((1,), x, 0.0, wide=True)
+        momentum = 1.0 if self.momentum is None else self.momentum
+        self.handle = autograd.BatchNormHandle(momentum, eps=self.eps)
+
+    def _check(self, x: Tensor) -> None:
+        axes(x, type(self).__name__, *self.ranks)
+        features(x, type(self).__name__, 1, self.channels)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C), or (N, C, ...) with as many axes as the layer's name says.
@@ -68,11 +106,51 @@ class _BatchNorm(Layer):
         Raises:
             ShapeError: a different number of axes or channels.
         """
-        axes(x, type(self).__name__, *self.ranks)
-        features(x, type(self).__name__, 1, self.channels)
-        return autograd.batchnorm_2d(
-            self.handle, x, self.scale, self.bias, self.running_mean, self.running_var
-        )
+        self._check(x)
+        if not self.track_running_stats:
+            return self._by_batch(x)
+        given = (self.handle, x, *self._weights(x))
+        if self.momentum is not None or not autograd.training:
+            return autograd.batchnorm_2d(*given, self.running_mean, self.running_var)
+        batch = [full((self.channels,), 0, x.device, self.running_mean.dtype) for _ in range(2)]
+        y = autograd.batchnorm_2d(*given, *batch)
+        self._take(*batch)
+        return y
+
+    def _weights(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The scale and the bias."""
+        if self.affine:
+            return self.scale, self.bias
+        shape, wide = (self.channels,), _wide(x)
+        return full(shape, 1, x.device, wide), full(shape, 0, x.device, wide)
+
+    def _by_batch(self, x: Tensor) -> Tensor:
+        """The batch normalised by its own statistics: as one sample, each channel is."""
+        if x.numel == self.channels:
+            name, want = type(self).__name__, "several values per channel"
+            raise ValueError(f"{name}: got shape {x.shape}, want {want}")
+        order = (1, 0, *range(2, x.rank))
+        turned = autograd.unsqueeze(autograd.transpose(x.as_type(_wide(x)), order), 0)
+        y = autograd.instance_norm(turned, *self._weights(x), self.eps)
+        return autograd.transpose(autograd.squeeze(y, 0), order).as_type(x.dtype)
+
+    def _take(self, mean: Tensor, var: Tensor) -> None:
+        """Takes a batch's mean and unbiased variance into the running averages."""
+        with autograd.no_grad():
+            share = self.momentum if self.momentum is not None else self._next_share()
+            for running, batch in ((self.running_mean, mean), (self.running_var, var)):
+                kept = running * (1 - share)
+                running.copy_from(kept + share * batch.as_type(running.dtype))
+
+    def _next_share(self) -> Tensor:
+        """The weight of the next batch in the average of all."""
+        self.num_batches_tracked.copy_from(self.num_batches_tracked + 1)
+        return 1 / self.num_batches_tracked
+
+
+def _wide(x: Tensor) -> Any:
+    """The dtype in which statistics of x are computed."""
+    return float64 if x.dtype == float64 else float32
 
 
 class BatchNorm1d(_BatchNorm):
@@ -80,7 +158,9 @@ class BatchNorm1d(_BatchNorm):
 
     `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
     ONNX it is that of the old average. The default is 0.1: SINGA's 0.9 keeps little more than the
-    last batch. Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    last batch. With None each batch has the same weight, and `num_batches_tracked` counts them.
+    Parameters `scale` and `bias`, unless `affine` is False, states `running_mean` and
+    `running_var`, unless `track_running_stats` is, all (C,).
     """
 
     ranks = (2, 3)
@@ -91,7 +171,9 @@ class BatchNorm2d(_BatchNorm):
 
     `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
     ONNX it is that of the old average. The default is 0.1: SINGA's 0.9 keeps little more than the
-    last batch. Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    last batch. With None each batch has the same weight, and `num_batches_tracked` counts them.
+    Parameters `scale` and `bias`, unless `affine` is False, states `running_mean` and
+    `running_var`, unless `track_running_stats` is, all (C,).
     """
 
     ranks = (2, 4)
@@ -102,7 +184,9 @@ class BatchNorm3d(_BatchNorm):
 
     `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
     ONNX it is that of the old average. The default is 0.1: SINGA's 0.9 keeps little more than the
-    last batch. Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    last batch. With None each batch has the same weight, and `num_batches_tracked` counts them.
+    Parameters `scale` and `bias`, unless `affine` is False, states `running_mean` and
+    `running_var`, unless `track_running_stats` is, all (C,).
     """
 
     ranks = (2, 5)
@@ -264,6 +348,13 @@ class GroupNorm(_ChannelNorm):
             ShapeError: a different number of channels, or one that cannot be divided.
         """
         features(x, "GroupNorm", 1, self.channels)
+        groups = x.shape[0] * self.num_groups
+        if x.numel != groups or x.shape[0] < 2:
+            return self._norm(x)
+        apart = x - x  # each value is the mean of its group
+        return self._norm(autograd.stack([apart, apart], -1))[..., 0]
+
+    def _norm(self, x: Tensor) -> Tensor:
         return autograd.group_norm(x, self.num_groups, self.scale, self.bias, self.eps)
 
 

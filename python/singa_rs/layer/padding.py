@@ -1,5 +1,5 @@
 """Layers that pad the last axes: with a constant, the reflection, the nearest element, or from the
-other end."""
+other end. Negative padding crops."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .. import autograd
+from ..errors import ShapeError
 from ..tensor import Tensor
 from .base import Layer
 from .check import axes, count, number
 
+_MOST = 2**31
 _WANT = {1: "an int or a pair", 2: "an int or four", 3: "an int or six"}
 
 
 class _Pad(Layer):
     """Padding is one int for all sides, or one for each: before and after the last axis, then those
-    of the axis before it, as in PyTorch; never below 0."""
+    of the axis before it, as in PyTorch. Where it is negative, as many elements are left out."""
 
     spatial: ClassVar[int]
     mode: ClassVar[str] = "constant"
@@ -35,20 +37,43 @@ class _Pad(Layer):
         """(N, C, *spatial) or (C, *spatial).
 
         Raises:
-            ShapeError: a different number of axes.
+            ShapeError: a different number of axes, or more is left out than there is.
         """
         axes(x, type(self).__name__, self.spatial + 1, self.spatial + 2)
-        begins, ends = self.padding[-2::-2], self.padding[::-2]
+        if min(self.padding) >= 0:
+            return self._pad(x)
+        self._check_left(x)
+        # What goes on at the other end is what is left there.
+        return self._pad(self._crop(x)) if self.mode == "wrap" else self._crop(self._pad(x))
+
+    def _pad(self, x: Tensor) -> Tensor:
+        wide = [max(0, n) for n in self.padding]
         none = [0] * (x.rank - self.spatial)
-        return autograd.pad(x, self.mode, [*none, *begins, *none, *ends], self.value)
+        pads = [*none, *wide[-2::-2], *none, *wide[::-2]]
+        return autograd.pad(x, self.mode, pads, self.value)
+
+    def _cuts(self, x: Tensor) -> list[tuple[int, int, int]]:
+        """What is left out at both ends of each axis, and its extent."""
+        cut = [max(0, -n) for n in self.padding]
+        return list(zip(cut[-2::-2], cut[::-2], x.shape[-self.spatial :], strict=True))
+
+    def _crop(self, x: Tensor) -> Tensor:
+        return x[(..., *(slice(begin, size - end) for begin, end, size in self._cuts(x)))]
+
+    def _check_left(self, x: Tensor) -> None:
+        if any(begin + end > size for begin, end, size in self._cuts(x)):
+            got = f"shape {x.shape} for padding {self.padding}"
+            raise ShapeError(
+                f"{type(self).__name__}: got {got}, want no more left out than there is"
+            )
 
 
 def _sides(value: Any, argument: str, spatial: int) -> tuple[int, ...]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         if len(value) != 2 * spatial:
             raise ValueError(f"{argument}: got {value!r}, want {_WANT[spatial]}")
-        return tuple(count(one, argument, 0) for one in value)
-    return (count(value, argument, 0),) * (2 * spatial)
+        return tuple(count(one, argument, -_MOST) for one in value)
+    return (count(value, argument, -_MOST),) * (2 * spatial)
 
 
 class _ConstantPad(_Pad):

@@ -89,7 +89,7 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
 
     def _check(self, x: Any) -> Tensor:
         name = type(self).__name__
-        x = indices_or_floats(x, name, 3)
+        x = indices_or_floats(x, name, 2, 3)
         wide = x.shape[-1] if x.dtype.is_float else self.input_size
         if x.dtype.is_float and self.input_size not in (None, wide):
             want = f"{self.input_size} on axis -1"
@@ -141,6 +141,8 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
         """The states of the last layer, then the last states of all layers, for each kind of state
         given."""
         x = self._check(x)
+        if x.rank == (2 if x.dtype.is_float else 1):
+            return self._run_one(x, states, lengths)
         y = self._time_first(x)
         starts, last = self._starts(x, states), []
         for i in range(self.num_layers):
@@ -151,6 +153,16 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
             last += [one[1:] for one in found]
         y = autograd.transpose(y, (1, 0, 2)) if self.batch_first else y
         return y, *(_stacked(kind) for kind in zip(*last, strict=True))
+
+    def _run_one(
+        self, x: Tensor, states: Sequence[Tensor | None], lengths: Any
+    ) -> tuple[Tensor, ...]:
+        """The same of one sequence, whose states and results have no axis for a batch."""
+        self._check_states(states)
+        given = [None if one is None else autograd.unsqueeze(one, 1) for one in states]
+        axis = 0 if self.batch_first else 1
+        y, *last = self._run(autograd.unsqueeze(x, axis), given, lengths)
+        return autograd.squeeze(y, axis), *(autograd.squeeze(one, 1) for one in last)
 
     def _time_first(self, x: Tensor) -> Tensor:
         """The inputs, steps first; the rows of an embedding for integers, unless it is multiplied
@@ -179,19 +191,21 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
 
     def _starts(self, x: Tensor, states: Sequence[Tensor | None]) -> Any:
         """The initial states of each layer and direction, in order."""
-        name, places = type(self).__name__, self._places()
-        rows = x.shape[0 if self.batch_first else 1]
-        sizes = (self.state_size, self.hidden_size)
+        self._check_states(states, x.shape[0 if self.batch_first else 1])
+        for i in range(len(self._places())):
+            yield [None if state is None else state[i] for state in states]
+
+    def _check_states(self, states: Sequence[Any], *rows: int) -> None:
+        """Rejects states of another shape than those of `rows` sequences, or of one alone."""
+        name, sizes = type(self).__name__, (self.state_size, self.hidden_size)
         for state, size in zip(states, sizes, strict=False):
             if state is None:
                 continue
             if not isinstance(state, Tensor):
                 raise TypeError(f"{name}: got a state of {type(state).__name__}, want a Tensor")
-            want = (len(places), rows, size)
+            want = (len(self._places()), *rows, size)
             if state.shape != want:
                 raise ShapeError(f"{name}: got a state of shape {state.shape}, want {want}")
-        for i in range(len(places)):
-            yield [None if state is None else state[i] for state in states]
 
 
 def _stacked(states: Sequence[Tensor]) -> Tensor:

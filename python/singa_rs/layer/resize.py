@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from .. import autograd
 from ..autograd.resize import COORDINATES
 from ..errors import ShapeError
-from ..refusals import is_integral, is_real
+from ..refusals import is_real
 from ..tensor import Tensor
 from .base import Layer
 from .check import axes, count, float_input, one_of
@@ -70,8 +70,6 @@ class Upsample(Layer):
 
 def _factor(value: Any, what: str) -> float:
     """A positive number; a whole one from 1 as an int."""
-    if is_integral(value):
-        return count(value, what)
     if not is_real(value) or not 0 < value < math.inf:
         kind = ValueError if is_real(value) else TypeError
         raise kind(f"{what}: got {value!r}, want a positive number")

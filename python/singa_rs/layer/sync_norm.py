@@ -5,9 +5,8 @@ from __future__ import annotations
 from .. import autograd, dist
 from ..dist.functional import all_reduce
 from ..errors import ShapeError
-from ..tensor import Tensor, float32, float64, full
-from .check import axes, features
-from .norm import _BatchNorm
+from ..tensor import Tensor, full
+from .norm import _BatchNorm, _wide
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -18,8 +17,9 @@ class SyncBatchNorm(_BatchNorm):
     running averages, and gradients of the sum of their losses, of which those of `scale` and
     `bias` are each process's own part. In evaluation, and in a process alone, it is `BatchNorm2d`.
 
-    Statistics of 16-bit inputs are float32. `momentum` is as that of `BatchNorm2d`. Parameters
-    `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    Statistics of 16-bit inputs are float32. Arguments, parameters and states are as those of
+    `BatchNorm2d`; without `track_running_stats`, evaluation takes the statistics of the process's
+    own batch.
     """
 
     ranks = (2, 3, 4, 5)
@@ -33,12 +33,10 @@ class SyncBatchNorm(_BatchNorm):
         """
         if not autograd.training or dist.size() == 1:
             return super().forward(x)
-        axes(x, "SyncBatchNorm", *self.ranks)
-        features(x, "SyncBatchNorm", 1, self.channels)
+        self._check(x)
         if x.numel == 0:
             raise ShapeError(f"SyncBatchNorm: got shape {x.shape}, want values on every rank")
-        wide = x.as_type(float64 if x.dtype == float64 else float32)
-        return self._normalized(wide).as_type(x.dtype)
+        return self._normalized(x.as_type(_wide(x))).as_type(x.dtype)
 
     def _normalized(self, x: Tensor) -> Tensor:
         """The output; the batches' statistics go into the running averages."""
@@ -46,22 +44,15 @@ class SyncBatchNorm(_BatchNorm):
         total, count = _sum_and_count(x, over)
         centred = x - self._by_channel(total / count, x)
         var = all_reduce(autograd.reduce_sum(centred * centred, over, False)) / count
-        self._update(total / count, var, count)
-        scale = self.scale.as_type(x.dtype) / autograd.sqrt(var + self.eps)
-        bias = self.bias.as_type(x.dtype)
+        if self.track_running_stats:
+            self._take((total / count).detach(), var.detach() * (count / (count - 1)))
+        scale, bias = (one.as_type(x.dtype) for one in self._weights(x))
+        scale = scale / autograd.sqrt(var + self.eps)
         return centred * self._by_channel(scale, x) + self._by_channel(bias, x)
 
     def _by_channel(self, values: Tensor, x: Tensor) -> Tensor:
         """Values of channels, which extend along all other axes of x."""
         return values.reshape((1, self.channels, *(1 for _ in x.shape[2:])))
-
-    def _update(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
-        """Takes a batch's mean and biased variance into the running averages."""
-        unbiased = var.detach() * (count / (count - 1))
-        for running, batch in ((self.running_mean, mean.detach()), (self.running_var, unbiased)):
-            with autograd.no_grad():
-                kept = running * (1 - self.momentum)
-                running.copy_from(kept + self.momentum * batch.as_type(running.dtype))
 
 
 def _sum_and_count(x: Tensor, over: tuple[int, ...]) -> tuple[Tensor, Tensor]:

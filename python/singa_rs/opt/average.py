@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import autograd
 from ..layer.check import mapping, tensors
+from ..record import is_recording
 from ..tensor import Tensor
 from .hyperparameters import Scheduled, holders
 from .schedule import DecayScheduler
@@ -93,7 +94,8 @@ class MovingAverage(Scheduled):
     def _pairs(self, name: str, params: Any) -> list[tuple[Tensor, Tensor]]:
         named = mapping(params, name)
         tensors(list(named.values()), name)
-        known = self._moments.kept("average")
+        is_new = not is_recording() and self.step_counter.item() == 0
+        known = {} if is_new else self._moments.kept("average")
         missing = [key for key, param in named.items() if id(param) not in known]
         if missing:
             raise ValueError(f"{name}: {missing[0]!r} has no average yet; call update first")

@@ -13,6 +13,7 @@ from ..notices import once
 from ..record import updating
 from ..refusals import Hinted
 from ..tensor import Tensor
+from .assigned import Place
 from .clipping import clip_grad_value, clipped_norms
 from .exchange import Exchange, Pair
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
@@ -171,6 +172,7 @@ class Optimizer(Hinted, Scheduled):
         made.__dict__["_is_double"] = self._is_double
         for key, value in own.items():
             setattr(made, key, value)
+        made.__dict__["_is_made"] = True
         self._groups = (*self._groups, made)
         return made
 
@@ -201,6 +203,12 @@ class Optimizer(Hinted, Scheduled):
         for number, group in enumerate(self._groups):
             for name, schedule, holder in group._schedules():
                 yield f"{number}.{name}", schedule, holder
+
+    def _places(self) -> Iterator[Place]:
+        yield from super()._places()
+        for number, group in enumerate(self._groups):
+            for _, owner, name in group._places():
+                yield Place(f"{number}.{name}", owner, name)
 
     # ---- updates ---------------------------------------------------------------------------------
 

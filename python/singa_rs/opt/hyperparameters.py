@@ -20,7 +20,8 @@ from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.creation import moved
 from . import names
-from .moments import Moments, restoring
+from .assigned import ASSIGNED, Place, assigned, staged_places
+from .moments import Moments, are_whole, restoring
 from .schedule import Constant, DecayScheduler, number
 
 
@@ -59,6 +60,10 @@ class Scheduled:
     _moments: Moments
     #: Whether the tensors of the hyperparameters are float64.
     _is_double = False
+    #: The hyperparameters that were assigned since construction.
+    _assigned: frozenset[str] = frozenset()
+    #: Whether construction is known to be over, though there may be hyperparameters without value.
+    _is_made = False
     #: Kinds of moments, as `get_states` names them.
     moment_kinds: ClassVar[tuple[str, ...]] = ()
 
@@ -73,6 +78,8 @@ class Scheduled:
         if name in self.hyperparameters:
             before = self._structure(name)
             value = self._set_hyperparameter(name, value)
+            if before is not None or self._is_made:
+                object.__setattr__(self, "_assigned", self._assigned | {name})
             object.__setattr__(self, name, value)
             if before is not None and before == self._structure(name):
                 return  # the new value is in a tensor
@@ -95,7 +102,7 @@ class Scheduled:
         for name, value in self.__dict__.items():
             if name in self.hyperparameters:
                 yield name, self._structure(name)
-            elif name != "_moments":
+            elif name not in ("_moments", "_assigned"):
                 yield name, value
 
     def _remember(self) -> Callable[[bool], None]:
@@ -194,6 +201,10 @@ class Scheduled:
             if schedule is not None and type(schedule) is not Constant:
                 yield name, schedule, getattr(self, holder)
 
+    def _places(self) -> Iterator[Place]:
+        """All hyperparameters."""
+        return (Place(name, self, name) for name in self.hyperparameters)
+
     def step(self) -> None:
         """Advances the step counter and the schedules, by operations. No parameter is updated."""
         with autograd.no_grad():
@@ -230,11 +241,14 @@ class Scheduled:
 
     def get_states(self) -> dict[str, Any]:
         """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the tensor
-        itself}; "schedules", those of schedules that have a state."""
+        itself}; "schedules", those of schedules that have a state; "hyperparameters", those that
+        were assigned since construction: numbers, and texts that tell of schedules."""
         states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
         kept = {name: one.state for name, one, _ in self._schedules() if one.state is not None}
         if kept:
             states["schedules"] = kept
+        if changed := assigned(self._places()):
+            states[ASSIGNED] = changed
         for kind in (*self.moment_kinds, SUMS):
             if named := {**self._moments.waiting(kind), **self._moments.named(kind)}:
                 states[kind] = named
@@ -242,42 +256,56 @@ class Scheduled:
 
     def set_states(self, states: Mapping[str, Any]) -> None:
         """Copies what `get_states` returned into the tensors in place; moments of parameters not
-        yet seen are kept for them. What this optimizer does not have is left out, of which the
-        first such call warns, as are states of hyperparameters whose schedule has none.
+        yet seen are kept for them. States with a step counter, unless they are one above 0 and
+        nothing else, are whole: moments that they do not have start afresh. What this optimizer
+        does not have is left out, of which the first such call warns, as are states of
+        hyperparameters whose schedule has none.
+
+        Hyperparameters that were assigned become what they were; the others stay what they are.
+        Schedules of the package are made again. One of the program's own class has to be assigned
+        before, of which a warning tells.
 
         Raises:
             TypeError, ValueError, ShapeError: before anything is written.
         """
         name = f"{type(self).__name__}.set_states"
         states = mapping(states, name)
-        others = states.keys() - {"step_counter", "schedules", SUMS, *self.moment_kinds}
+        others = states.keys() - {"step_counter", "schedules", ASSIGNED, SUMS, *self.moment_kinds}
         if others:
             left = ", ".join(sorted(map(str, others)))
             once((name, left), f"{name}: leaves out {left}, which it does not have")
-        moments = [
-            self._moments.staged(name, kind, mapping(states[kind], f"{name}: {kind}"))
-            for kind in (*self.moment_kinds, SUMS)
-            if kind in states
-        ]
-        own = {key: one.state for key, one, _ in self._schedules() if one.state is not None}
-        given = mapping(states.get("schedules", {}), f"{name}: schedules")
-        kept = staged(f"{name}: schedules", {k: (own[k], given[k]) for k in given if k in own})
         step = []
         if "step_counter" in states:
             step = self._staged_step(f"{name}: step_counter", states["step_counter"])
+        kinds = (*self.moment_kinds, SUMS)
+        moments = self._moments.staged_kinds(name, kinds, states, are_whole(states))
+        given = mapping(states.get(ASSIGNED, {}), f"{name}: {ASSIGNED}")
+        changed = staged_places(name, self._places(), given)
+        own = self._states_of(changed)
+        given = mapping(states.get("schedules", {}), f"{name}: schedules")
+        kept = staged(f"{name}: schedules", {k: (own[k], given[k]) for k in given if k in own})
+        for place, schedule in changed:
+            place.assign(schedule)
         for key, value in kept.items():
             own[key].copy_from(value)
         if step:
             self.step_counter.copy_from(step[0])
-        for holder, value in self._values(self.step_counter) if step or kept else ():
+        for holder, value in self._values(self.step_counter) if step or kept or changed else ():
             holder.copy_from(value)
         for write in moments:
             write()
 
+    def _states_of(self, changed: list[tuple[Place, DecayScheduler]]) -> dict[str, Tensor]:
+        """The states of schedules, as they are after changes."""
+        found = {place.key: place.schedule for place in self._places()}
+        found |= {place.key: schedule for place, schedule in changed}
+        own = {key: one.state for key, one in found.items() if one is not None}
+        return {key: state for key, state in own.items() if state is not None}
+
     def get_named_states(self, prefix: str = "") -> dict[str, Tensor]:
         """`get_states` as tensors by name, as `Module.save_states` takes them: "step_counter",
-        "m/fc.W" for the moment "m" of the parameter "fc.W", "schedules/lr"; `prefix` and a slash
-        before each, to tell optimizers apart.
+        "m/fc.W" for the moment "m" of the parameter "fc.W", "schedules/lr", "hyperparameters/lr";
+        `prefix` and a slash before each, to tell optimizers apart.
 
         Raises:
             TypeError: a prefix that is not a str.
@@ -296,7 +324,7 @@ class Scheduled:
         """
         op = f"{type(self).__name__}.set_named_states"
         start = names.inside(prefix, op)
-        kinds = (*self.moment_kinds, SUMS, "schedules")
+        kinds = (*self.moment_kinds, SUMS, "schedules", ASSIGNED)
         self.set_states(names.nested(mapping(found, op), start, kinds, op))
 
     def _staged_step(self, argument: str, value: Any) -> list[Tensor]:

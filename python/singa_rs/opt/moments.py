@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import tensor
 from ..errors import DTypeError
+from ..layer.check import mapping
 from ..layer.collect import staged
 from ..record import making_state
 from ..tensor import Tensor
@@ -57,6 +58,14 @@ def restoring(owner: Any, *kept: Remembers) -> Callable[[bool], None]:
                 forget()
 
     return restore
+
+
+def are_whole(states: Mapping[str, Any]) -> bool:
+    """Whether states are all that an optimizer had: those with a step counter, unless they are one
+    above 0 and nothing else, which just sets it."""
+    if states.keys() != {"step_counter"}:
+        return "step_counter" in states
+    return not np.any(np.asarray(states["step_counter"], np.float64))
 
 
 class Moments:
@@ -188,9 +197,25 @@ class Moments:
             for name, value in self._waiting[kind].items()
         }
 
-    def staged(self, op: str, kind: str, values: Mapping[str, Any]) -> Callable[[], None]:
+    def staged_kinds(
+        self, op: str, kinds: Sequence[str], states: Mapping[str, Any], is_whole: bool
+    ) -> list[Callable[[], None]]:
+        """`staged` of several kinds."""
+        return [
+            self.staged(op, kind, mapping(states.get(kind, {}), f"{op}: {kind}"), is_whole)
+            for kind in kinds
+            if is_whole or kind in states
+        ]
+
+    def _begin(self, made: Tensor, kind: str) -> None:
+        """Gives a moment the value with which it starts."""
+        made.set_value(0)
+
+    def staged(
+        self, op: str, kind: str, values: Mapping[str, Any], is_whole: bool = False
+    ) -> Callable[[], None]:
         """Checks values, and returns a function that copies them into the moments; those of
-        parameters not yet seen are kept for them.
+        parameters not yet seen are kept for them. If they are whole, others start afresh.
 
         Raises:
             ShapeError, TypeError: a value that does not fit, or a name that is not a str.
@@ -202,9 +227,11 @@ class Moments:
         waits = {name: _waiting(what, name, values[name]) for name in values if name not in known}
 
         def write() -> None:
+            for name in known.keys() - fits.keys() if is_whole else ():
+                self._begin(known[name], kind)
             for name, value in fits.items():
                 known[name].copy_from(value)
-            self._waiting[kind].update(waits)
+            self._waiting[kind] = waits if is_whole else {**self._waiting[kind], **waits}
 
         return write
 

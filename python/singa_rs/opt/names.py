@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..tensor import Tensor
+from .assigned import tensor_of
 
 COUNTER = "step_counter"
 
@@ -24,8 +25,9 @@ def inside(prefix: Any, name: str) -> str:
 def flat(states: Mapping[str, Any], counter: Tensor, start: str) -> dict[str, Tensor]:
     """What `get_states` returned: "m/fc.W" for the moment "m" of "fc.W", and the counter."""
     kinds = {kind: named for kind, named in states.items() if kind != COUNTER}
-    moments = {f"{start}{kind}/{n}": t for kind, named in kinds.items() for n, t in named.items()}
-    return {f"{start}{COUNTER}": counter, **moments}
+    found = {f"{start}{kind}/{n}": t for kind, named in kinds.items() for n, t in named.items()}
+    tensors = {n: t if isinstance(t, Tensor) else tensor_of(t) for n, t in found.items()}
+    return {f"{start}{COUNTER}": counter, **tensors}
 
 
 def nested(found: Mapping[str, Any], start: str, kinds: Sequence[str], op: str) -> dict[str, Any]:

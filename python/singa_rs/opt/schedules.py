@@ -107,10 +107,10 @@ class OneCycle(DecayScheduler):
         self.max_value = number(max_value, "OneCycle: max_value")
         self.total_steps = count(total_steps, "OneCycle: total_steps", 3)
         self.rise = number(rise, "OneCycle: rise", 0, 1)
-        div_factor = number(div_factor, "OneCycle: div_factor", least)
-        super().__init__(self.max_value / div_factor)
-        final = number(final_div_factor, "OneCycle: final_div_factor", least)
-        self.final_value = self.init_value / final
+        self.div_factor = number(div_factor, "OneCycle: div_factor", least)
+        super().__init__(self.max_value / self.div_factor)
+        self.final_div_factor = number(final_div_factor, "OneCycle: final_div_factor", least)
+        self.final_value = self.init_value / self.final_div_factor
         self.peak = self.rise * self.total_steps - 1
         if not 0 < self.peak < self.total_steps - 1:
             raise ValueError(

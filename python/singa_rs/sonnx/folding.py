@@ -47,8 +47,17 @@ def folds(node: Node, inputs: list[Value]) -> bool:
     known = _OF_INTEGERS if all(x.dtype.kind in "biu" for x in given) else _OF_SIZES
     if kind not in known or not all(x.dtype.kind in "biuf" for x in given):
         return False
+    if kind in ("ConstantOfShape", "Expand") and _is_filled(node, given):
+        return False
     sizes = [np.size(x) for x in given] + ([_size(node, given)] if kind in _GROWING else [])
     return max(sizes) <= _LIMIT
+
+
+def _is_filled(node: Node, given: list[Value]) -> bool:
+    """Whether a result is of floats, which are computed with, not a size or a list of them."""
+    of = given[0] if node.proto.op_type == "Expand" else node.attrs.get("value", np.float32(0))
+    rank = max(np.size(given[-1]), np.ndim(given[0]))
+    return np.asarray(of).dtype.kind == "f" and rank > 1
 
 
 def _size(node: Node, given: list[Value]) -> float:

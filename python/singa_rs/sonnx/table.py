@@ -39,6 +39,10 @@ class Row(NamedTuple):
     #: where it runs; `node`, the node itself.
     asks: frozenset[str]
 
+    def __reduce__(self) -> Any:
+        """A copy is the row of the table, whose functions may be of any kind."""
+        return reader, (self.domain, self.name, self.since)
+
 
 #: By domain and name: rows by the opset they begin with, ascending.
 READERS: dict[tuple[str, str], list[Row]] = {}

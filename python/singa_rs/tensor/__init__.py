@@ -225,7 +225,7 @@ class Tensor(Conversions, Writes, _core.Handle):
         return self.nbytes
 
     def is_empty(self) -> bool:
-        """Whether it has no elements."""
+        """Whether it has no elements. SINGA asks whether it has no axes."""
         return self.numel == 0
 
     def is_dummy(self) -> bool:

@@ -116,6 +116,15 @@ for _name, _sign in {"eq": "equal", "ne": "not_equal", "lt": "less", "ge": "grea
 
 FEW = np.array([-7, -3, 0, 2, 9], np.int32)
 HUGE = np.array([3e200, -3e-200, 0.0, 5e-324])
+#: Numbers, and powers of two that their dtype does not hold.
+SCALED = {
+    "float32": np.array([1e-38, 1e-45, 0, 3e38, 3e38, 1.7, 1, -np.inf], np.float32),
+    "float64": np.array([1e-308, 5e-324, 0, 1e308, 1.7e308, 1.7, 1, -np.inf]),
+}
+POWERS = {
+    "float32": np.array([130, 260, 200, -200, -270, -140, -400, -300]),
+    "float64": np.array([1030, 2060, 2000, -1500, -2090, -1060, -3000, -2500]),
+}
 EXACT = {
     "atan2-special": (
         lambda: plain(GRID[0], "float64").atan2(plain(GRID[1], "float64")),
@@ -147,6 +156,13 @@ EXACT = {
         lambda: plain(SPECIAL, "float64").ldexp(plain([2] * 8, "int32")),
         lambda: np.ldexp(SPECIAL, 2),
     ),
+    **{
+        f"ldexp-{dtype}": (
+            lambda dtype=dtype: plain(SCALED[dtype], dtype).ldexp(plain(POWERS[dtype], "int32")),
+            lambda dtype=dtype: np.ldexp(SCALED[dtype], POWERS[dtype]),
+        )
+        for dtype in ("float32", "float64")
+    },
     "float_power-int": (
         lambda: plain(FEW, "int32").float_power(plain([2, 2, 3, -1, 0.5], "float32")),
         lambda: np.float_power(FEW, [2, 2, 3, -1, 0.5]),

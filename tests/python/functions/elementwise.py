@@ -128,7 +128,7 @@ EXACT = {
     },
     "hypot-special": (
         lambda: plain(GRID[0], "float64").hypot(plain(GRID[1], "float64")),
-        lambda: np.where(np.isnan(GRID).any(0), np.nan, np.hypot(*GRID)),
+        lambda: np.hypot(*GRID),
     ),
     "log2-powers": (
         lambda: plain(2.0 ** np.arange(-60, 60), "float64").log2(),

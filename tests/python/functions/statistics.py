@@ -51,6 +51,7 @@ CASES = {
     "average-all": (lambda t: autograd.average(t), np.average),
     "cov": (lambda t: autograd.cov(t[0]), lambda x: np.cov(x[0])),
     "cov-vector": (lambda t: autograd.cov(t[0, 0], 0), lambda x: np.cov(x[0, 0], ddof=0)),
+    "cov-row": (lambda t: autograd.cov(t[0, :1]), lambda x: np.cov(x[0, :1])),
     "corrcoef": (lambda t: autograd.corrcoef(t[1]), lambda x: np.corrcoef(x[1])),
     "cummax": (lambda t: t.cummax(1), lambda x: running(x, 1, np.maximum)),
     "cummin": (lambda t: t.cummin(), lambda x: running(x, -1, np.minimum)),
@@ -150,6 +151,17 @@ EXACT = {
         lambda: plain([-np.inf, 1000.0, 1000.0], "float64").logcumsumexp(),
         lambda: np.array([-np.inf, 1000.0, 1000 + np.log(2)]),
     ),
+    "corrcoef-row": (
+        lambda: autograd.corrcoef(plain(WHOLE[:1], "float64")),
+        lambda: np.corrcoef(WHOLE[:1]),
+    ),
+    **{
+        f"{name}-no-axes": (
+            lambda name=name: getattr(autograd, name)(plain(WHOLE, "float64"), (), True),
+            lambda name=name: getattr(np, name)(WHOLE, axis=(), keepdims=True),
+        )
+        for name in ("var", "std", "nanvar", "nanstd")
+    },
     "convolve-int": (
         lambda: autograd.convolve(plain(WHOLE[0], "int32"), WHOLE[1]),
         lambda: np.convolve(*WHOLE),

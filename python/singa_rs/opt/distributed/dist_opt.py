@@ -15,11 +15,12 @@ from ...record import note_change
 from ...refusals import is_real
 from ...tensor import Tensor
 from .. import names
+from ..assigned import ASSIGNED
 from ..base import Optimizer
 from ..clipping import clip_grad_value
 from ..exchange import Exchange, Pair
 from ..hyperparameters import SUMS
-from ..moments import restoring
+from ..moments import are_whole, restoring
 from ..sgd import SGD
 from .gradients import RESIDUAL, VELOCITY, Sparsified, averaged, check_unscaled
 from .low_rank import FACTOR, Factored, LowRank
@@ -325,10 +326,7 @@ class DistOpt(Parts):
         """
         name = "DistOpt.set_states"
         states = mapping(states, name)
-        given = {
-            kind: mapping(states[kind], f"{name}: {kind}") for kind in _KINDS if kind in states
-        }
-        writes = [self._kept.staged(name, kind, ones) for kind, ones in given.items()]
+        writes = self._kept.staged_kinds(name, _KINDS, states, are_whole(states))
         if self._shares is not None:
             states, divided = divided_states(name, self.opt, self._shares, states)
             writes += divided
@@ -349,7 +347,7 @@ class DistOpt(Parts):
         """Copies what `get_named_states` returned, as `opt.set_named_states` does."""
         op = "DistOpt.set_named_states"
         start = names.inside(prefix, op)
-        kinds = (*self.opt.moment_kinds, SUMS, "schedules")
+        kinds = (*self.opt.moment_kinds, SUMS, "schedules", ASSIGNED)
         self.set_states(names.nested(mapping(found, op), start, kinds, op))
 
     @property

@@ -46,10 +46,16 @@ class Factored(Moments):
     def _make(self, name: str, param: Tensor, kind: str) -> Tensor:
         is_new = kind == FACTOR and name not in self._waiting[kind]
         made = super()._make(name, param, kind)
-        if is_new:  # a seed of its own: whatever else ranks draw, they begin with the same factors
-            drawn = np.random.default_rng(made.shape).normal(size=made.shape)
-            made.copy_from(drawn.astype(made.dtype.name))
+        if is_new:
+            self._begin(made, kind)
         return made
+
+    def _begin(self, made: Tensor, kind: str) -> None:
+        if kind != FACTOR:
+            return super()._begin(made, kind)
+        # A seed of its own: whatever else ranks draw, they begin with the same factors.
+        drawn = np.random.default_rng(made.shape).normal(size=made.shape)
+        made.copy_from(drawn.astype(made.dtype.name))
 
 
 class _Matrix(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,12 +70,25 @@ def _moments(x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
 # ---- channels and groups -------------------------------------------------------------------------
 
 
+def _is_alone(x: Tensor) -> bool:
+    """Whether a channel has a single value, from which training could learn nothing."""
+    return x.rank > 1 and math.prod(x.shape[2:]) == 1
+
+
+def _centred_alone(x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Channels of a single value, which is their mean."""
+    column = (-1, *(1,) * (x.rank - 2))
+    return (x - x) * scale.reshape(column) + bias.reshape(column)
+
+
 @reads("InstanceNormalization")
 def instance_normalization(
     x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5,
     consumed_inputs: Any = (),
 ) -> Tensor:  # fmt: skip
     """Each channel of each sample by its own mean and variance."""
+    if _is_alone(x):
+        return _centred_alone(x, scale, bias)
     return autograd.instance_norm(x, scale, bias, epsilon)
 
 
@@ -88,6 +102,8 @@ def group_normalization(
     if scale.shape == (num_groups,) != x.shape[1:2]:
         times = x.shape[1] // max(num_groups, 1)
         scale, bias = (autograd.repeat(one, times, 0) for one in (scale, bias))
+    if num_groups == x.shape[1] and _is_alone(x):
+        return _centred_alone(x, scale, bias)
     return autograd.group_norm(x, num_groups, scale, bias, epsilon)
 
 

@@ -91,6 +91,16 @@ def quantize_linear(
     return converted(ratio if moved is None else ratio + moved, to, bool(saturate))
 
 
+@reads("DynamicQuantizeLinear", since=11)
+def dynamic_quantize_linear(x: Tensor) -> tuple[Stored, ...]:
+    """`x` in uint8, with the scale and the zero point by which its values and 0 fill the range."""
+    low = autograd.clip(autograd.reduce_min(x, keepdims=0), None, 0.0)
+    span = autograd.clip(autograd.reduce_max(x, keepdims=0), 0.0, None) - low
+    scale = autograd.where(span == 0, 1.0, span) / 255
+    zero = autograd.rounde(autograd.clip(0.0 - low / scale, 0.0, 255.0))
+    return _rounded(x / scale, zero, _T.UINT8), scale, cast(zero, "uint8")
+
+
 @reads("DequantizeLinear", since=10, takes_codes=True)
 def dequantize_linear(
     x: Stored, scale: Stored, zero: Stored | None = None, *, axis: int = 1, block_size: int = 0,
