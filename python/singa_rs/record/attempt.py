@@ -17,13 +17,14 @@ from ..autograd.order import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
-from .effects import Effects, Undo, changes, effects, kind, moves
-from .memory import is_made, matches, pattern, text
+from .effects import Effects, Undo, changes, effects, kind
+from .left import Leaving
+from .memory import matches, pattern, text
 from .options import Options
 from .reads import Reads
 from .snapshot import Snapshot
 from .state import LATE_STATE
-from .symbols import Symbols, holds_number, place_of
+from .symbols import Symbols, holds_number
 from .tracers import Tracers, is_itself, twin
 from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
@@ -174,8 +175,10 @@ class Attempt:
         undo: Undo,
         previous: Attempt | None = None,
         moving: Collection[str] = (),
+        leaves: bool = False,
     ) -> None:
-        """`moving`: paths of numbers that change from call to call, which are symbolic."""
+        """`moving`: paths of numbers that change from call to call, which are symbolic. `leaves`:
+        whether each run leaves tensors of its own in the attributes that the step sets to some."""
         #: When it began, by `perf_counter`.
         self.started = perf_counter()
         self.call, self.before = call, before
@@ -186,6 +189,9 @@ class Attempt:
         self.symbols = Symbols(before.items, moving, call.root)
         run = self.symbols.around(partial(call.run, tracers.given), replace)
         run = self.tapping.around(run)
+        #: What leaves tensors in attributes, if that is not shown by the same tensors.
+        self.leaving = Leaving(call, before) if leaves else None
+        run = run if self.leaving is None else self.leaving.around(run)
         arguments = [*tracers.tensors, *call.carried.values()]
         with tracers, _watching(before, previous) as watching:
             self.traced: Traced = trace(call.device, arguments, run, undo, before.tensors)
@@ -193,7 +199,6 @@ class Attempt:
         self.marks = tracers.marks(call.tensors)
         self.after = tracers.restore(call.look, call.root)
         self.changes = changes(before, self.after)
-        self.moves = moves(self.changes, before, self.after)
         #: What the step does that the recording does not show.
         self.unseen = watching.found(self.after, self.symbols.results)
         late = LATE_STATE if self.traced.recording.state_is_late else None
@@ -243,7 +248,7 @@ class Attempt:
         that it changed itself; else one that was changed since, as text."""
         captured = frozenset(self.graph.captured())
         # Their influence shows in the recordings, or guards decide on them.
-        loose = before.loose | self.after.loose | self.guards.places.keys()
+        loose = before.loose | self.after.loose | self.guards.places.keys() | self.left_paths
         for path, item in before.items.items():
             known = self.after.items.get(path)
             if path in loose:
@@ -271,11 +276,15 @@ class Attempt:
         reads = Reads(later.before, {**ours, **theirs})
         return frozenset(path for path in others if path not in reads)
 
+    @property
+    def left_paths(self) -> set[str]:
+        """The paths of what each run leaves."""
+        return set() if self.leaving is None else self.leaving.paths
+
     def carried(self) -> set[str]:
         """The paths of tensors that the step reads and replaces by others."""
         spots, captured = self.before.spots(), set(self.graph.captured())
-        made = (path for path, (_, new) in self.changes.items() if new and is_made(new.value))
-        replaced = (*made, *self.moves)
+        replaced = (self.changes.keys() & self.after.tensors.keys()) | self.left_paths
         return {path for path in replaced if path in spots and spots[path].block in captured}
 
     def let_go(self) -> None:
@@ -296,12 +305,7 @@ class Attempt:
         before, after = self.before.tensors, self.after.tensors
         replaced = [t for path, t in before.items() if after.get(path) is not t]
         self._given = apart(self.call.tensors, replaced)
-        moved = {path: apart([before[source]], replaced)[0] for path, source in self.moves.items()}
-        made = self.verified.run(self.call.tensors)
-        for path, tensor in moved.items():
-            if tensor is not after[path]:
-                place_of(self.after.items[path]).write(self.call.root, tensor)
-        return made
+        return self.verified.run(self.call.tensors)
 
     def graphs(self) -> list[_core.Graph]:
         """The graphs of which a run may have started."""
@@ -311,8 +315,11 @@ class Attempt:
 
     def build(self, made: Sequence[Tensor]) -> Any:
         """The result of the call, from what a run of its graph made."""
-        held = self.before.tensors
-        return self.tapping.deliver(self.traced.results.build(self._given, made, held))
+        built = self.traced.results.build(self._given, made, self.before.tensors)
+        if self.leaving is not None:
+            self.leaving.leave(built.values, self.call.root, None)
+            built = built.result
+        return self.tapping.deliver(built)
 
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if the recordings are the same; else the first
@@ -332,10 +339,9 @@ class Attempt:
             left, found = self.after.items.get(path), later.before.items.get(path)
             if kind(left) != kind(found):
                 return f"attribute {path}, which one of them alone changed"
-        moved, seen = dict(self.moves.items() & later.moves.items()), (later.before, later.after)
-        found = effects(self.changes, later.changes, seen, later.symbols.results, moved)
+        found = effects(self.changes, later.changes, later.after, later.symbols.results)
         spots, captured = later.before.spots(), set(self.graph.captured())
-        for path in (*found.kept, *found.moved) if isinstance(found, Effects) else ():
+        for path in found.kept if isinstance(found, Effects) else ():
             is_answered = path in self.traced.results.paths
             if is_answered or path in spots and spots[path].block in captured:
                 return f"attribute {path}, which the step may read before replacing it"

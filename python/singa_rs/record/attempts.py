@@ -46,16 +46,17 @@ class Attempts:
         what undoes it."""
         if self._moving and any(map(tells_stand_ins, before.functions)):
             self._takes_symbols = False
+        leaves = bool(self.carried)
         if self._moving and self._takes_symbols:
             try:
-                attempt, undo = _recorded(call, before, previous, self._moving)
+                attempt, undo = _recorded(call, before, previous, self._moving, leaves)
             except TypeError:  # of code that takes numbers of Python's own classes alone
                 attempt = None
             if attempt is not None and not attempt.symbols.are_kept:
                 return attempt, undo
             if attempt is not None:
                 undo(runs_again=True)
-        made = _recorded(call, before, previous, ())
+        made = _recorded(call, before, previous, (), leaves)
         self._takes_symbols = self._takes_symbols and not self._moving
         return made
 
@@ -84,11 +85,15 @@ class Attempts:
 
 
 def _recorded(
-    call: Call, before: Snapshot, previous: Attempt | None, symbolic: Collection[str]
+    call: Call,
+    before: Snapshot,
+    previous: Attempt | None,
+    symbolic: Collection[str],
+    leaves: bool,
 ) -> tuple[Attempt, Undo]:
     undo = Undo(call, before)
     try:
-        return Attempt(call, before, undo, previous, symbolic), undo
+        return Attempt(call, before, undo, previous, symbolic, leaves), undo
     except BaseException as error:
         undo(runs_again=bool(symbolic) and isinstance(error, TypeError))
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,31 +57,12 @@ class Kept(NamedTuple):
         """Whether a step may find what the one before it has set."""
         return kind(Item(None, None, memory(self.tensor))) in self.before
 
-    def admits(self, item: Item, now: Tensor | None, root: Any, can_set: bool) -> bool:
-        """Whether a step that finds this in the attribute does what was recorded; `can_set`: it
-        sets what holds the attribute as well."""
-        if now is not self.tensor and not can_set:
-            can_set = not self.place.is_item and self.place.is_at(item.owner, item.key, root)
-        return (now is self.tensor or can_set) and kind(item) in self.before
-
-
-class Moved(NamedTuple):
-    """An attribute that each step sets to the tensor that it has found at another path."""
-
-    place: Place
-    source: str
-    #: The kinds of what it may hold before the step, and that of what it holds afterwards.
-    before: frozenset[str]
-    after: str
-
-    @property
-    def repeats(self) -> bool:
-        """Whether a step may find what the one before it has set."""
-        return self.after in self.before
-
-    def admits(self, item: Item, root: Any) -> bool:
+    def admits(self, item: Item, now: Tensor | None, root: Any) -> bool:
         """Whether a step that finds this in the attribute does what was recorded."""
-        return kind(item) in self.before and self.place.is_at(item.owner, item.key, root)
+        if now is self.tensor:
+            return kind(item) in self.before
+        can_set = not self.place.is_item and self.place.is_at(item.owner, item.key, root)
+        return can_set and kind(item) in self.before
 
 
 class Effects(NamedTuple):
@@ -90,41 +71,17 @@ class Effects(NamedTuple):
     #: Numbers, and what each step sets them to: an expression, or a number.
     numbers: dict[str, tuple[Place, Any]]
     kept: dict[str, Kept]
-    moved: dict[str, Moved]
-    #: Tuples, lists and dictionaries of kept tensors that each step makes, with their places.
-    made: dict[str, tuple[Place, Any]]
 
     @property
     def repeats(self) -> bool:
         """Whether a step leaves the tensors that it sets as another may find them."""
-        return all(one.repeats for one in (*self.kept.values(), *self.moved.values()))
-
-    def admits(self, path: str, now: Snapshot, root: Any) -> bool:
-        """Whether a step that finds this at a path that it sets to a tensor does what was
-        recorded."""
-        item = now.items.get(path)
-        if item is None:
-            return False
-        if path in self.moved:
-            return self.moved[path].admits(item, root)
-        return self.kept[path].admits(
-            item, now.tensors.get(path), root, self._makes(path, now, root)
-        )
-
-    def _makes(self, path: str, now: Snapshot, root: Any) -> bool:
-        """Whether a step sets what holds the item at a path."""
-        for up in filter(self.made.__contains__, _above(path)):
-            item = now.items[up]
-            return self.made[up][0].is_at(item.owner, item.key, root)
-        return False
+        return all(kept.repeats for kept in self.kept.values())
 
     def shown(self) -> list[str]:
         """The effects as text."""
         lines = [_sets(path, made) for path, (_, made) in self.numbers.items()]
-        lines += [f"sets attribute {path} to a tensor of the latest run" for path in self.kept]
         return lines + [
-            f"sets attribute {path} to what attribute {one.source} was"
-            for path, one in self.moved.items()
+            f"sets attribute {path} to a tensor of the latest run" for path in self.kept
         ]
 
 
@@ -141,71 +98,30 @@ def kind(item: Item | None) -> str:
     return str(item.value.meta) if type(item.value) is Memory else text(item.value)
 
 
-def moves(changed: Mapping[str, Change], before: Snapshot, after: Snapshot) -> dict[str, str]:
-    """The paths at which a step leaves tensors that it has found at others, with those paths."""
-    sources = {id(tensor): path for path, tensor in reversed(before.tensors.items())}
-    found = {}
-    for path, (_, new) in changed.items():
-        tensor = after.tensors.get(path)
-        is_fixed = new is None or isinstance(new.owner, tuple) or _is_made(new)
-        if not is_fixed and tensor is not None and id(tensor) in sources:
-            found[path] = sources[id(tensor)]
-    return found
-
-
 def effects(
     first: dict[str, Change],
     second: dict[str, Change],
-    snapshots: tuple[Snapshot, Snapshot],
+    after: Snapshot,
     numbers: Mapping[str, tuple[Place, Any]],
-    moved: Mapping[str, str],
 ) -> Effects | str:
     """What two recordings changed alike; or, as text, an attribute that they did not.
 
     Args:
         first, second: the changes of each.
-        snapshots: the attributes before and after the second.
+        after: the attributes after the second.
         numbers: the symbolic numbers that the second has set, and to what.
-        moved: as `moves`, those that both have.
     """
-    found, (before, after) = Effects(dict(numbers), {}, {}, {}), snapshots
+    found = Effects(dict(numbers), {})
     for path, (old, new) in second.items():
-        earlier = first.get(path, (None, None))
+        before = first.get(path, (None, None))
         if path in numbers:
             continue
-        kinds = frozenset({kind(old), kind(earlier[0])})
-        if path in moved:
-            found.moved[path] = Moved(place_of(new), moved[path], kinds, kind(new))
-        elif _is_made(new) and _is_made(earlier[1]):
+        if _is_made(new) and _is_made(before[1]):
+            kinds = frozenset({kind(old), kind(before[0])})
             found.kept[path] = Kept(place_of(new), after.tensors[path], kinds)
         else:
             return f"attribute {path}, which the step changed from {_say(old)} to {_say(new)}"
-    return _with_containers(found, before, after)
-
-
-def _with_containers(found: Effects, before: Snapshot, after: Snapshot) -> Effects | str:
-    """The same with the containers that a step makes around kept tensors."""
-    known = {id(item.owner) for item in before.items.values()}
-    for path, kept in found.kept.items():
-        up, item, container = path, after.items[path], None
-        while id(item.owner) not in known and kept.place.is_item:
-            up, container = up.removesuffix(f".{item.key}"), item.owner
-            item = after.items.get(up)
-            if item is None or not isinstance(container, (tuple, list, dict, deque)):
-                return f"attribute {path}, which is in something that the step makes"
-        if container is not None:
-            below = (one for one in after.tensors if one.startswith(f"{up}."))
-            if not all(one in found.kept or one in found.moved for one in below):
-                return f"attribute {up}, which the step makes of other tensors"
-            found.made[up] = (place_of(item), container)
     return found
-
-
-def _above(path: str) -> Iterator[str]:
-    """The paths of what holds the item at a path."""
-    while "." in path:
-        path = path.rpartition(".")[0]
-        yield path
 
 
 def moving(changed: Mapping[str, Change], before: Snapshot, now: Snapshot) -> set[str]:

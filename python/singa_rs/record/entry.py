@@ -13,10 +13,9 @@ from .._core import signature
 from ..tensor import Tensor
 from .attempt import Attempt, apart, staged
 from .effects import Effects
+from .left import put
 from .memory import matches, pattern, text
-from .places import Place
 from .snapshot import Snapshot, is_container
-from .state import note_change
 from .symbols import evaluator
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
@@ -46,7 +45,7 @@ class Entry:
         self.device, self.results = call.device, attempt.traced.results
         self.tapping, self.marks = attempt.tapping, attempt.marks
         self.guards = attempt.guards
-        left_out = self.guards.places.keys() | effects.kept.keys() | effects.moved.keys()
+        left_out = self.guards.places.keys() | effects.kept.keys()
         #: Items that the step was found not to depend on.
         self.undecided = undecided - left_out
         items = attempt.before.items.items()
@@ -67,14 +66,17 @@ class Entry:
         self._names = [given_name(x) for x in own]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
-        self._has_effects = bool(effects.numbers or effects.kept or effects.moved)
+        self._has_effects = bool(effects.numbers or effects.kept)
         #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
         self.repeats = effects.repeats and effects.numbers.keys() <= self.guards.places.keys()
         self._makers = [evaluator(made) for _, made in effects.numbers.values()]
         #: How many changes that other graphs have to notice a replay makes to numbers.
-        written = [place for place, _ in effects.numbers.values()]
-        written += [one.place for one in effects.moved.values()]
-        self.noted = sum(place.is_noted(call.root) for place in written)
+        self.noted = sum(place.is_noted(call.root) for place, _ in effects.numbers.values())
+        #: What leaves tensors in attributes, if that is not shown by the same tensors.
+        self._leaving = attempt.leaving
+        if self._leaving is not None:
+            self.noted += self._leaving.noted(call.root)
+            self.repeats = self.repeats and self._leaving.repeats
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -179,15 +181,17 @@ class Entry:
                 return f"attribute {path}, which changes from step to step, was replaced"
         if (otherwise := self.guards.mismatch(root)) is not None:
             return otherwise
-        for path in (*effects.kept, *effects.moved):
-            if not effects.admits(path, now, root):
+        for path, kept in effects.kept.items():
+            item = items.get(path)
+            if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
+        if self._leaving is not None and (path := self._leaving.misplaced(items, root)):
+            return f"attribute {path}, which each step sets, is in another object"
         computed = len(self._made(self.guards.numbers(root)))
         if computed < len(self._makers):
             path = list(effects.numbers)[computed]
             return f"attribute {path} cannot be computed from the present numbers"
-        known = self.wanted.keys() | self.guards.places.keys()
-        known |= effects.kept.keys() | effects.moved.keys()
+        known = self.wanted.keys() | self.guards.places.keys() | effects.kept.keys()
         more = items.keys() - known
         more = {path for path in more if not self._is_undecided(path)} if more else more
         return f"attribute {min(more)} is new" if more else None
@@ -213,45 +217,29 @@ class Entry:
     ) -> Any:
         """Runs the graph once, then sets numbers; returns what the function would."""
         self.tapping.let_go()
-        shown = [kept.tensor for kept in self.effects.kept.values()]
-        given = apart(tensors, shown)
-        moved = [snapshot.tensors[one.source] for one in self.effects.moved.values()]
-        moved = apart(moved, shown)
+        given = apart(tensors, (kept.tensor for kept in self.effects.kept.values()))
         made = profile.run(self.verified.run, tensors)
         if self._has_effects:
-            self.take_effect(root, snapshot, changes, moved)
+            self.take_effect(root, snapshot, changes)
         for number, marks in self.marks:
             for name, value in marks.items():
                 setattr(tensors[number], name, value)
-        return self.tapping.deliver(self.results.build(given, made, snapshot.tensors))
+        built = self.results.build(given, made, snapshot.tensors)
+        if self._leaving is not None:
+            self._leaving.leave(built.values, root, snapshot)
+            built = built.result
+        return self.tapping.deliver(built)
 
-    def take_effect(
-        self, root: Any, snapshot: Snapshot, changes: Sequence[Any], moved: Sequence[Tensor] = ()
-    ) -> None:
+    def take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
         """Sets the attributes that the step sets; `snapshot` gets to know."""
         if changes:  # another thread may have counted since they were computed
             now = self._made(self.guards.numbers(root))
             changes = now if len(now) == len(changes) else changes
         for (place, _), value in zip(self.effects.numbers.values(), changes, strict=True):
-            _set(place, root, value, snapshot)
-        for (path, one), tensor in zip(self.effects.moved.items(), moved, strict=True):
-            _set(one.place, root, tensor, snapshot)
-            snapshot.tensors[path] = tensor
-        for path, kept in self.effects.kept.items():
-            snapshot.tensors[path] = kept.tensor
+            put(place, root, value, snapshot)
+        for kept in self.effects.kept.values():
             if kept.place.read(root) is not kept.tensor:
                 kept.place.write(root, kept.tensor)
-        for place, container in self.effects.made.values():
-            if place.read(root) is not container:
-                place.write(root, container)
-
-
-def _set(place: Place, root: Any, value: Any, snapshot: Snapshot) -> None:
-    place.write(root, value)
-    if place.is_noted(root):
-        note_change()
-    else:
-        snapshot.follow(place.owner(root), place.key, value)
 
 
 def _is_ordinary(x: Tensor, requires_grad: bool) -> bool:

@@ -1,0 +1,147 @@
+"""What a step leaves in attributes: tensors that it has made or found, and containers of tensors
+that it has made. Each run of its graph leaves its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..tensor import Tensor
+from . import places
+from .effects import changes, kind
+from .places import NOTHING, Place
+from .snapshot import Item, Snapshot
+from .state import note_change
+from .symbols import place_of
+
+if TYPE_CHECKING:
+    from .attempt import Call
+
+_CONTAINERS = (tuple, list, dict)
+#: The attributes of a tensor that tell where it is kept.
+_NAMES = ("_name", "_default_name", "_path_name")
+
+
+class Left(NamedTuple):
+    """The result of a step, and what it leaves, by path."""
+
+    result: Any
+    values: dict[str, Any]
+
+
+class Leaving:
+    """Takes what a recorded step leaves out of the attributes, which then are as before."""
+
+    def __init__(self, call: Call, before: Snapshot) -> None:
+        self._before, self._root, self._look = before, call.root, call.look
+        items = before.items.items()
+        self._old = {path: _value(item.owner, item.key, call.root) for path, item in items}
+        self._owners = {id(item.owner) for item in before.items.values()}
+        #: Where the step leaves something, and what tells where those tensors are kept.
+        self.places: dict[str, Place] = {}
+        self._names: dict[str, dict[str, Any]] = {}
+        #: The paths of all that it leaves.
+        self.paths: set[str] = set()
+        #: Whether a step finds what the one before it has left as the recording found it, and the
+        #: program cannot change that without being noticed.
+        self.repeats = True
+
+    def around(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """A step that returns what it leaves as well, and does not leave it."""
+        return lambda: Left(run(), self._taken())
+
+    def _taken(self) -> dict[str, Any]:
+        after = self._look()
+        changed = changes(self._before, after)
+        tops = {
+            top for path in changed if path in after.tensors and (top := self._top(path, after))
+        }
+        found = {path: _value(*after.items[path][:2], self._root) for path in sorted(tops)}
+        self.paths = {path for path in changed if tops & {path, *_above(path)}}
+        for path, value in found.items():
+            place = self.places[path] = place_of(after.items[path])
+            place.write(self._root, self._old.get(path, NOTHING))
+            self._names |= {at: _names(x) for at, x in _tensors(path, value)}
+            self.repeats = self.repeats and _is_steady(value)
+        old, new = self._before.items, after.items
+        alike = (path in new and kind(old.get(path)) == kind(new[path]) for path in self.paths)
+        self.repeats = self.repeats and all(alike)
+        del self._before, self._root, self._look, self._old, self._owners
+        return found
+
+    def _top(self, path: str, after: Snapshot) -> str | None:
+        """The path of the outermost container that the step has made around a tensor, or of the
+        tensor; None where a run cannot put it."""
+        item = after.items[path]
+        while id(item.owner) not in self._owners and isinstance(item.owner, _CONTAINERS):
+            path = path.removesuffix(f".{item.key}")
+            if (item := after.items.get(path)) is None:
+                return None
+        is_fixed = isinstance(item.owner, tuple) or item.key is None
+        is_new = path not in self._before.items and not isinstance(item.owner, dict)
+        if is_fixed or is_new and hasattr(item.owner, "__len__"):
+            return None
+        return path
+
+    def leave(self, values: Mapping[str, Any], root: Any, snapshot: Snapshot | None) -> None:
+        """Leaves what a run has made; `snapshot` gets to know."""
+        for path, value in values.items():
+            for at, tensor in _tensors(path, value):
+                tensor.__dict__.update(self._names.get(at, {}))
+                if snapshot is not None:
+                    tensor._watch()
+                    snapshot.tensors[at] = tensor
+            put(self.places[path], root, value, snapshot)
+
+    def misplaced(self, items: Mapping[str, Item], root: Any) -> str | None:
+        """The path of a place that is now another one, if there is one."""
+        for path, place in self.places.items():
+            item = items.get(path)
+            if item is not None and not place.is_at(item.owner, item.key, root):
+                return path
+        return None
+
+    def noted(self, root: Any) -> int:
+        """How many changes that other graphs have to notice a run makes."""
+        return sum(place.is_noted(root) for place in self.places.values())
+
+
+def put(place: Place, root: Any, value: Any, snapshot: Snapshot | None) -> None:
+    """Writes a value to a place, so that all graphs notice; `snapshot` gets to know."""
+    place.write(root, value)
+    if place.is_noted(root):
+        note_change()
+    elif snapshot is not None:
+        snapshot.follow(place.owner(root), place.key, value)
+
+
+def _value(owner: Any, key: Any, root: Any) -> Any:
+    return NOTHING if key is None else places.read(root if owner is None else owner, key)
+
+
+def _above(path: str) -> Iterator[str]:
+    """The paths of what holds the item at a path."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """The tensors in what is left at a path, with their paths; in tuples alone, as other containers
+    are looked into again before the next step."""
+    if isinstance(value, Tensor):
+        yield path, value
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _tensors(f"{path}.{index}", item)
+
+
+def _names(tensor: Tensor) -> dict[str, Any]:
+    return {name: tensor.__dict__[name] for name in _NAMES if name in tensor.__dict__}
+
+
+def _is_steady(value: Any) -> bool:
+    """Whether nothing in what is left can be replaced."""
+    if isinstance(value, tuple):
+        return all(map(_is_steady, value))
+    return not isinstance(value, (list, dict))
