@@ -284,8 +284,54 @@ class BesideAnother(Carrying):
             self.weight = ones() * 2
 
 
+class Marked(Carrying):
+    """Reads an attribute that the program gives to one state alone."""
+
+    def mixed(self, x):
+        return super().mixed(x) * getattr(self.h, "factor", 1.0)
+
+    def between(self, i):
+        if i == 7:
+            self.h.factor = 3.0
+        if i == 10:
+            self.h.requires_grad = True
+        if i == 12:
+            self.h.data = ones()
+
+
+class InNewDictionary(Carrying):
+    def __init__(self):
+        super().__init__()
+        self.s = {"h": zeros(), "factor": 0.5}
+
+    def mixed(self, x):
+        h = (x + self.s["h"] * self.s["factor"]).detach()
+        self.s = {"h": h, "factor": 0.5}
+        return x + h
+
+    def between(self, i):
+        if i % 6 == 5:
+            self.s["h"] = zeros()
+        if i == 9:
+            self.s["factor"] = 0.25
+
+
+class Shifted(Carrying):
+    """A queue in a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        self.queue = (zeros(), ones(), zeros())
+
+    def mixed(self, x):
+        y = x + self.queue[0] * self.queue[2]
+        self.queue = (self.queue[1], self.queue[2], y.detach())
+        return y
+
+
 KINDS = [
     Carrying, Lstm, InDictionary, Average, Queue, InObject, InLayer, WrittenFirst, TwoPlaces,
     SetByTheProgram, WrittenByTheProgram, SetToNone, Strided, Sometimes, LastLoss,
     Delayed, InTurn, Latest, Back, LstmSetByTheProgram, Nested,
+    Marked, InNewDictionary, Shifted,
 ]  # fmt: skip

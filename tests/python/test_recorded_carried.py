@@ -1,7 +1,17 @@
 """Tensors that each step reads in attributes and replaces: arguments of the graph."""
 
 import pytest
-from carrying import KINDS, ROWS, WIDTH, BesideAnother, Carrying, LstmSetByTheProgram, zeros
+from carrying import (
+    KINDS,
+    ROWS,
+    WIDTH,
+    BesideAnother,
+    Carrying,
+    InLayer,
+    LstmSetByTheProgram,
+    ones,
+    zeros,
+)
 from recorded import Net, batch, function, pair, replays, same, step
 from singa_rs import autograd
 from singa_rs.tensor import Tensor, from_numpy
@@ -39,6 +49,62 @@ def test_states_that_the_program_sets_need_no_graph_of_their_own():
         recorded.between(i)
         eager.between(i)
     assert len(function(recorded).entries) <= 2
+
+
+def both(recorded, eager, *given):
+    """Steps of several models in turn, compared."""
+    for i, (ours, theirs) in enumerate(zip(recorded, eager, strict=True)):
+        step(ours, theirs, *(given[i] if given else batch()))
+
+
+def test_models_that_share_a_layer_share_its_state():
+    (a, x), (b, y) = pair(InLayer), pair(InLayer)
+    b.cell, y.cell = a.cell, x.cell
+    for _ in range(12):
+        both((a, b), (x, y))
+    assert replays(a) >= 4 and replays(b) >= 4
+
+
+def test_states_that_the_program_swaps():
+    (a, x), (b, y) = pair(Carrying), pair(Carrying)
+    for i in range(16):
+        both((a, b), (x, y))
+        if i % 3 == 2:
+            a.h, b.h = b.h, a.h
+            x.h, y.h = y.h, x.h
+    assert replays(a) >= 8
+
+
+def test_streams_with_states_of_their_own():
+    recorded, eager = pair(Carrying)
+    states = [[zeros(), zeros()] for _ in range(3)]
+    for i in range(18):
+        recorded.h, eager.h = states[i % 3]
+        step(recorded, eager, *batch())
+        states[i % 3] = [recorded.h, eager.h]
+        for one in states:
+            same(*one)
+    assert replays(recorded) >= 12
+
+
+def test_two_graphs_may_keep_what_the_other_has_left():
+    class Synchronising(Carrying):
+        def __init__(self):
+            super().__init__()
+            self.target, self.n = ones(), 0
+
+        def mixed(self, x):
+            self.n += 1
+            y = super().mixed(x) * self.target
+            if self.n % 4 == 0:
+                self.target = self.h
+            return y
+
+    recorded, eager = pair(Synchronising)
+    for _ in range(32):
+        step(recorded, eager, *batch())
+        same(recorded.target, eager.target)
+    assert replays(recorded) >= 12
 
 
 def test_results_keep_the_states_that_they_are():
