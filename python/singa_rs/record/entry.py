@@ -100,9 +100,9 @@ class Entry:
     @property
     def is_simple(self) -> bool:
         """Whether a replay only runs the graph on distinct tensors in order, and changes numbers
-        for which it may hold again: it keeps no tensor, serves no tap and is not verified."""
+        for which it may hold again: it leaves no tensor, serves no tap and is not verified."""
         has_more = (
-            self._carried
+            self._leaving is not None
             or self.effects.kept
             or not self.repeats
             or self.held
