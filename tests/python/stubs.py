@@ -107,10 +107,19 @@ def functions(name, made, is_method=False):
 def two_kinds(name, made, is_method):
     """The stubs of a function with other results for PyTorch's arguments than for NumPy's."""
     (line,) = function(name, made, is_method)
-    plain = re.sub(r", dim:.*(?=\))\) -> Any", ") -> Tensor", line)
-    star = "" if "*" in line else "*, "
+    plain = re.sub(r"(, \*)?, dim:.*(?=\))\) -> Any", ") -> Tensor", line)
+    star = "" if re.search(r"\*\w", line) else "*, "
     pair = re.sub(r"axis:.*dim: int \| None = None", f"{star}dim: int", line)
     return ["@overload", plain, "@overload", pair.replace("-> Any", "-> ValuesIndices")]
+
+
+def start_of_keywords(given, parameters):
+    """Puts the star before the first of the stubs of parameters that only keywords are for."""
+    kinds = [one.kind for one in parameters]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        first = kinds.index(inspect.Parameter.KEYWORD_ONLY)
+        if not any("*" in one.split(":")[0] for one in given[: first + 1]):
+            given.insert(first, "*")
 
 
 def function(name, made, is_method=False, others=types.MappingProxyType({})):
@@ -123,6 +132,7 @@ def function(name, made, is_method=False, others=types.MappingProxyType({})):
     if is_method:
         is_binary = given[0].startswith("*") and name != "__invert__"
         given[0] = "self, other: Any" if is_binary else "self"
+    start_of_keywords(given, parameters)
     back = "None" if name == "__init__" else written_out(signature.return_annotation, space)
     ignore = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
     return [f"def {name}({', '.join(given)}) -> {back}: ...{ignore}"]

@@ -23,6 +23,19 @@ ALONG = {
     "logcumsumexp": lambda x, axis: x.logcumsumexp(axis),
     "sort": lambda x, axis: autograd.sort(x, axis).values,
     "nansum": lambda x, axis: x.nansum(axis),
+    "sum of several": lambda x, axis: x.sum((axis,)),
+    "norm": lambda x, axis: linalg.norm(x, None, axis),
+    "norm 1": lambda x, axis: x.norm(1, (axis,), True),
+    "norm inf": lambda x, axis: x.norm(math.inf, axis),
+    "nanmin": lambda x, axis: x.nanmin(axis),
+    "nanmax": lambda x, axis: x.nanmax(axis, True),
+    "nanmedian": lambda x, axis: x.nanmedian(axis),
+    "median": lambda x, axis: x.median(axis, True),
+    "quantile": lambda x, axis: x.quantile(0.3, axis),
+    "kthvalue": lambda x, axis: x.kthvalue(1, axis, True).values,
+    "mode": lambda x, axis: x.mode(axis).values,
+    "average": lambda x, axis: autograd.average(x, axis, 2.0),
+    "topk": lambda x, axis: x.topk(1, axis=axis).values,
 }
 
 
@@ -48,7 +61,7 @@ def test_a_tensor_without_dimensions_has_one_element_along_an_axis(name, axis):
     assert autograd.gradients(made)[x].item() == pytest.approx(slope)
 
 
-@pytest.mark.parametrize("find", ["argmax", "argmin", "argsort"])
+@pytest.mark.parametrize("find", ["argmax", "argmin", "argsort", "nanargmax", "nanargmin"])
 def test_its_place(find):
     for axis in (0, -1):
         made = getattr(leaf(3.0), find)(axis)
@@ -129,6 +142,9 @@ def test_scaled_sums_in_place():
     grads = autograd.gradients(made.sum())
     np.testing.assert_array_equal([grads[t].to_numpy() for t in (x, y)], [[1, 1], [2, 2]])
     np.testing.assert_array_equal(x.sub(y, alpha=-1).to_numpy(), [4.0, 7.0])
+    np.testing.assert_array_equal(x.subtract(y, alpha=2).to_numpy(), [-5.0, -8.0])
+    with pytest.raises(TypeError, match="add: alpha: got None"):
+        x.add(y, alpha=None)
 
 
 def test_all_elements_dropped():
@@ -171,3 +187,25 @@ def test_the_gradient_of_scaling_by_powers_of_two(dtype):
         dy = from_numpy(np.ldexp(np.ones(1, dtype), -power // 2), dtype=dtype)
         got = autograd.gradients(x.ldexp([power]), dy)[x].to_numpy()
         np.testing.assert_array_equal(got, np.ldexp(dy.to_numpy(), power))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float32", "uint32"), ("float64", "uint64")])
+def test_scaling_by_powers_of_two_and_its_gradient_round_once(dtype, bits):
+    draw, least = np.random.default_rng(2), np.finfo(dtype).minexp
+    array = draw.integers(0, np.iinfo(bits).max, 4000, bits).view(dtype)
+    array = array[np.isfinite(array)]
+    for power in (least - 1, least - 20, 2 * least, 2 * least - 9, 2 - 2 * least, -least + 3):
+        x = leaf(array, dtype)
+        y = x.ldexp(power)
+        dx = autograd.gradients(y, x.detach())[x]
+        with np.errstate(over="ignore", under="ignore"):
+            want = np.ldexp(array, power)
+        np.testing.assert_array_equal(y.to_numpy(), want)
+        np.testing.assert_array_equal(dx.to_numpy(), want)
+
+
+def test_second_derivatives_of_scaling_by_powers_of_two():
+    x = leaf([1.5, -2.0])
+    (dx,) = autograd.gradients((x.ldexp([3, -1]) ** 2).sum(), [x], create_graph=True)
+    np.testing.assert_array_equal(dx.to_numpy(), [192.0, -1.0])
+    np.testing.assert_array_equal(autograd.gradients(dx.sum())[x].to_numpy(), [128.0, 0.5])

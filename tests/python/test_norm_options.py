@@ -136,3 +136,14 @@ def test_groups_of_one_value(shape):
     close(grads[one.bias].to_numpy(), np.full(4, 3.0 * shape[0]), 0)
     with pytest.raises(ValueError, match="GroupNorm: .*want several values"):
         call(layer.GroupNorm(4), normal(1, 4))
+
+
+@pytest.mark.parametrize("amp", ["float16", "bfloat16"])
+@pytest.mark.parametrize("affine", [False, True])
+def test_mixed_precision_of_groups_of_one_value(amp, affine):
+    net = Net(layer.GroupNorm(12, affine=affine))
+    net.conv = layer.Linear(12)
+    x = normal(4, 5)
+    net.compile([x], amp=amp)
+    net.eval()
+    assert net(Tensor(data=x)).dtype.name == "float32"

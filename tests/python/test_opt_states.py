@@ -216,6 +216,63 @@ def test_hyperparameters_of_another_optimizer_are_left_out(monkeypatch):
         opt.SGD(0.1).set_states({"hyperparameters": {"0.beta_1": 0.5}})
 
 
+class Halved(opt.SGD):
+    """Assigns in its own constructor."""
+
+    def __init__(self, lr):
+        super().__init__(lr)
+        self.lr, self.weight_decay = lr / 2, 0.01
+
+
+class Mixed:
+    def __init__(self, *args):
+        super().__init__(*args)
+
+
+class Plain(Mixed, Halved):
+    """Has no constructor of its own."""
+
+
+@pytest.mark.parametrize("kind", [Halved, Plain])
+def test_what_the_constructor_of_a_subclass_assigns_is_its_own(kind):
+    first, second = kind(0.1), kind(0.4)
+    assert set(first.get_states()) == {"step_counter"}
+    second.set_states(first.get_states())
+    assert float(second.lr) == 0.2
+    first.momentum = 0.5
+    assert first.get_states()["hyperparameters"] == {"momentum": 0.5}
+
+
+class By(opt.DecayScheduler):
+    """A schedule with an argument of any kind."""
+
+    def __init__(self, init_value, how):
+        super().__init__(init_value)
+        self.how = how
+
+    def call(self, step):
+        return step.as_type(tensor.float64) + self.init_value
+
+
+def test_the_text_of_a_schedule_of_the_program_has_no_addresses():
+    def told(how):
+        optimizer = opt.SGD(0.1)
+        optimizer.lr = By(0.5, how)
+        return optimizer.get_states()["hyperparameters"]["lr"]
+
+    assert told(lambda: 0).endswith('.By", {"init_value": 0.5, "how": "function"}]')
+    assert told(lambda: 0) == told(lambda: 1) and told({(1, 2): 3}) == told({})
+    assert told(np.float32(0.25)) == told(0.25) != told(0.5)
+
+
+@pytest.mark.parametrize("more", [{}, {"exchange_residual": {}}])
+@pytest.mark.parametrize("step", ["abc", None, [1, 2], {}, -1, 2.5])
+def test_a_step_that_does_not_fit_is_refused(step, more):
+    optimizer = opt.DistOpt(opt.SGD(0.1))
+    with pytest.raises((TypeError, ValueError), match=r"DistOpt\.set_states: step_counter: got"):
+        optimizer.set_states({"step_counter": step, **more})
+
+
 # ---- states without moments ----------------------------------------------------------------------
 
 
@@ -277,3 +334,39 @@ def test_a_step_alone_is_just_set():
     assert optimizer.get_states()["step_counter"] == 5 and optimizer.v["a/b"].tolist() == before
     optimizer.set_states({"step_counter": 0})
     assert optimizer.v["a/b"].tolist() == [0, 0]
+
+
+# ---- averages ------------------------------------------------------------------------------------
+
+
+def test_an_average_that_states_lack_is_forgotten():
+    a, b = tensor.ones((2,)), tensor.ones((2,)) * 5
+    first, second = opt.MovingAverage(0.5), opt.MovingAverage(0.5)
+    first.update({"a": a})
+    second.update({"a": a, "b": b})
+    second.set_states(first.get_states())
+    assert set(second.averages) == set(second.get_states()["average"]) == {"a"}
+    with pytest.raises(ValueError, match="'b' has no average yet"):
+        second.copy_to({"a": a, "b": b})
+    with pytest.raises(ValueError, match="'b' was not there"):
+        second.update({"a": a, "b": b})
+    assert b.tolist() == [5, 5]
+
+
+def test_averages_that_are_set_before_an_update_are_there():
+    a, average = tensor.ones((2,)), opt.MovingAverage(0.5)
+    average.update({"a": a})
+    average.set_states({"step_counter": 0, "average": {"a": np.float32([7, 8])}})
+    average.copy_to({"a": a})
+    assert a.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+def test_averages_that_were_forgotten_begin_again(use_graph):
+    net = made(Averaged, use_graph, opt.SGD(0.1))
+    for _ in range(3):
+        trained(net)
+        net.average.set_states({"step_counter": 0})
+        assert not net.average.averages
+        (params,) = trained(net, range(1))
+        equal([{k: t.to_numpy() for k, t in net.average.averages.items()}], [params])

@@ -93,6 +93,17 @@ def test_states_of_one_sequence_have_no_axis_for_a_batch(kind):
         one(x.unsqueeze(1), tuple(state) if kind == "LSTM" else state[0])
 
 
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_the_length_of_one_sequence_is_a_number(kind):
+    one, x = getattr(layer, kind)(3, 4, 2, bidirectional=True), Tensor(data=normal(5, 3))
+    want = flat(one(x, lengths=[3]))
+    for length in (3, np.int64(3), np.array(3), Tensor(data=np.int32(3))):
+        for made, other in zip(flat(one(x, lengths=length)), want, strict=True):
+            np.testing.assert_array_equal(made.to_numpy(), other.to_numpy())
+    with pytest.raises(ShapeError, match="lengths"):
+        one(x, lengths=[3, 3])
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("t", [np.int32(1), np.int32([1]), np.float32([0.2, 0.3, 0.5])], ids=str)
 def test_losses_of_one_sample(reduction, t):

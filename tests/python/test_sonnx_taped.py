@@ -59,6 +59,20 @@ def test_to_onnx_of_operations_with_and_without_gradients(name):
         np.testing.assert_allclose(o, to_numpy(y), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_to_onnx_of_what_was_added_at_indices(dtype):
+    x, updates = (Tensor(data=real(3, 4, seed=i), dtype=dtype) for i in range(2))
+    autograd.training = True
+    try:
+        y = A.scatter_add(x, 1, np.array([[0, 1, 0, 3]]), updates)
+        with pytest.warns(UserWarning, match="written as a constant"):  # the indices
+            made = sonnx.to_onnx([x, updates], [y])
+    finally:
+        autograd.training = False
+    found = there(made, [to_numpy(x), to_numpy(updates)])[0]
+    np.testing.assert_array_equal(found, to_numpy(y))
+
+
 def test_to_onnx_after_training():
     """SINGA's programs export what they have trained: with the weights as they are by then."""
     net, x = (

@@ -146,6 +146,24 @@ def test_a_state_dictionary_of_pytorch(tmp_path):
     np.testing.assert_array_equal(found["bn1.bias"], given["bn1.bias"])
 
 
+def test_pytorch_counts_the_batches_of_averages_of_all(tmp_path):
+    x = from_numpy(np.float32([[1, 2], [3, 5]]))
+    norm, path = layer.BatchNorm1d(momentum=None), tmp_path / "norm.safetensors"
+    net = module.Module()
+    net.norm = norm
+    norm(x)
+    given = {"running_mean": np.float32([4, 8]), "running_var": np.float32([1, 1])}
+    given |= {"scale": np.float32([1, 1]), "bias": np.float32([0, 0])}
+    save_file(
+        {f"norm.{k}": v for k, v in {**given, "num_batches_tracked": np.array(3)}.items()}, path
+    )
+    net.load_states(path, strict=True)
+    with autograd._training_scope(True):
+        norm(x)
+    np.testing.assert_allclose(norm.running_mean.to_numpy(), [(3 * 4 + 2) / 4, (3 * 8 + 3.5) / 4])
+    assert norm.num_batches_tracked.item() == 4
+
+
 RENAMES = {
     "a dictionary": {"x.w": "first.W", "drop": None},
     "a function": lambda name: {"x.w": "first.W", "drop": None}.get(name, name),

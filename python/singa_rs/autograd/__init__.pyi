@@ -597,7 +597,7 @@ def binary_cross_entropy_with_logits(
     x: TensorLike, t: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor: ...
 def bincount(
-    x: TensorLike, weights: Any = None, minlength: int = 0, length: int | None = None
+    x: TensorLike, weights: Any = None, minlength: int = 0, *, length: int | None = None
 ) -> Tensor: ...
 def bitwise_and(a: Any, b: Any) -> Tensor: ...
 def bitwise_not(x: TensorLike) -> Tensor: ...
@@ -894,10 +894,11 @@ def globalaveragepool(x: TensorLike, data_format: str = "channels_first") -> Ten
 def glu(x: TensorLike, axis: int = -1) -> Tensor: ...
 @overload
 def glu(x: TensorLike, dim: int = -1) -> Tensor: ...
-def gradient(x: TensorLike, spacing: float = 1.0, axis: Any = None) -> Any: ...
+def gradient(x: TensorLike, spacing: float = 1.0, *, axis: Any = None) -> Any: ...
 def gradients(
     y: Tensor,
     dy: Any = None,
+    *,
     xs: Tensor | Sequence[Tensor] | None = None,
     create_graph: bool = False,
 ) -> Any: ...
@@ -923,6 +924,7 @@ def gru(
     R: TensorLike,
     b: TensorLike | None = None,
     h0: TensorLike | None = None,
+    *,
     linear_before_reset: bool = False,
     lengths: Any = None,
     reverse: bool = False,
@@ -987,6 +989,7 @@ def interpolate(
     scale: float | Sequence[float] | None = None,
     mode: str = "nearest",
     coordinates: str | None = None,
+    *,
     nearest_mode: str | None = None,
     cubic_coeff: float = -0.75,
     exclude_outside: bool = False,
@@ -998,7 +1001,7 @@ def isclose(
     x: TensorLike, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor: ...
 def isfinite(x: TensorLike) -> Tensor: ...
-def isin(x: TensorLike, values: Any, invert: bool = False) -> Tensor: ...
+def isin(x: TensorLike, values: Any, *, invert: bool = False) -> Tensor: ...
 def isinf(x: TensorLike) -> Tensor: ...
 def isnan(x: TensorLike) -> Tensor: ...
 def isneginf(x: TensorLike) -> Tensor: ...
@@ -1017,6 +1020,7 @@ def layer_norm(
     bias: TensorLike | None = None,
     axis: int = -1,
     eps: float = 1e-05,
+    *,
     normalized_shape: int | Sequence[int] | None = None,
 ) -> Tensor: ...
 @overload
@@ -1026,6 +1030,7 @@ def layer_norm(
     bias: TensorLike | None = None,
     dim: int = -1,
     eps: float = 1e-05,
+    *,
     normalized_shape: int | Sequence[int] | None = None,
 ) -> Tensor: ...
 def ldexp(x: TensorLike, n: Any) -> Tensor: ...
@@ -1087,6 +1092,7 @@ def lstm(
     b: TensorLike | None = None,
     h0: TensorLike | None = None,
     c0: TensorLike | None = None,
+    *,
     peepholes: TensorLike | None = None,
     projection: TensorLike | None = None,
     lengths: Any = None,
@@ -1103,7 +1109,7 @@ def masked_scatter(x: TensorLike, mask: Any, source: Any) -> Tensor: ...
 def masked_select(x: TensorLike, mask: Any) -> Tensor: ...
 def matmul(x: TensorLike, w: TensorLike) -> Tensor: ...
 def matrix_power(x: TensorLike, n: int) -> Tensor: ...
-def matrix_rank(x: TensorLike, rcond: float | None = None) -> Tensor: ...
+def matrix_rank(x: TensorLike, *, rcond: float | None = None) -> Tensor: ...
 @overload
 def max(*l: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor: ...
 @overload
@@ -1221,7 +1227,7 @@ def multinomial(x: TensorLike, num_samples: int, replacement: bool = False) -> T
 def multiply(a: Any, b: Any) -> Tensor: ...
 def mv(a: TensorLike, b: Any) -> Tensor: ...
 def nan_to_num(
-    x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    x: TensorLike, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor: ...
 @overload
 def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
@@ -1344,6 +1350,7 @@ def nll_loss(
     x: TensorLike,
     t: Any,
     axis: int = 1,
+    *,
     weight: Any = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
@@ -1353,6 +1360,7 @@ def nll_loss(
     x: TensorLike,
     t: Any,
     dim: int = 1,
+    *,
     weight: Any = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
@@ -1542,6 +1550,7 @@ def rnn(
     R: TensorLike,
     b: TensorLike | None = None,
     h0: TensorLike | None = None,
+    *,
     activation: str = "tanh",
     lengths: Any = None,
     reverse: bool = False,
@@ -1668,6 +1677,7 @@ def softmax_cross_entropy(
     x: TensorLike,
     t: Any,
     axis: int = 1,
+    *,
     weight: Any = None,
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
@@ -1678,6 +1688,7 @@ def softmax_cross_entropy(
     x: TensorLike,
     t: Any,
     dim: int = 1,
+    *,
     weight: Any = None,
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,

@@ -59,7 +59,7 @@ _OTHERS = {
     """,
 }
 #: Those that are no methods: NumPy's arrays do not have them either, or others do the same.
-_FUNCTIONS_ONLY = {"concatenate", "concat", "power", "leaky_relu", "swish"}
+_FUNCTIONS_ONLY = {"concatenate", "concat", "power", "leaky_relu", "swish", "subtract"}
 
 
 def _named(name: str, old: str, library: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,14 @@ from ..tensor import Tensor
 from . import binary, ops
 from .casting import cast
 from .finite import _flags
-from .index import where
 from .pairs import _operands, float_operands
 from .precision import rounded_once
-from .rule import Rule
+from .rule import KeepsShape, Rule
 from .shape import clone
 from .table import FUNCTIONS, public
+
+#: `2**n`.
+_POWER = ops.scalar_op("pow", 2, True)
 
 
 def _unary(f: str, x: Tensor) -> Tensor:
@@ -87,6 +89,33 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return clone(made) if not given else made
 
 
+class _Scaled(KeepsShape):
+    """`x * 2**n`, rounded once, as is its gradient; `n` gets none."""
+
+    keeps = constants = ("n",)
+
+    def forward(self, x: Tensor, n: Tensor) -> Tensor:
+        self.n = n
+        return _scaled(x, n)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, None]:
+        """`dy * 2**n`."""
+        return ops.reduce_to(_scaled(dys[0], self.load(0)), self.shape), None
+
+
+def _scaled(x: Tensor, n: Tensor) -> Tensor:
+    """By three factors that the dtype holds, the rest first: what a product before the last one
+    rounds is 0 in the end, as the least factor follows."""
+    limits = np.finfo(np.float64 if n.dtype == float64 else np.float32)
+    bounds = (("min", float(limits.minexp)), ("max", float(limits.maxexp - 1)))
+    within = ops.unary_op("unary", "clip", bounds)
+    last = within(n)
+    rest = ops.sub(n, last)
+    second = within(rest)
+    parts = (within(ops.sub(rest, second)), second, last)
+    return functools.reduce(ops.mul, map(_POWER, parts), x)
+
+
 @public(methods="ldexp")
 @rounded_once
 def ldexp(x: Tensor, n: Any) -> Tensor:
@@ -98,21 +127,7 @@ def ldexp(x: Tensor, n: Any) -> Tensor:
         n: whole numbers; shapes broadcast.
     """
     x, n = float_operands("ldexp", x, n)
-    for factor in _powers_of_two(n.detach()):
-        x = x * factor
-    return x
-
-
-def _powers_of_two(n: Tensor) -> Iterator[Tensor]:
-    """Three factors of `2**n`, each of which the dtype holds. A small one leaves a rest of more
-    binary digits than numbers have, so that no product before the last one is rounded."""
-    limits = np.finfo(np.float64 if n.dtype == float64 else np.float32)
-    most, least = limits.maxexp - 1, limits.minexp
-    for _ in range(2):
-        part = where(n > most, float(most), where(n < least, float(least + limits.nmant + 1), n))
-        yield 2.0**part
-        n = n - part
-    yield 2.0 ** n.clip(least, most)
+    return _Scaled()(x, n.detach())[0]
 
 
 @public(methods="float_power")

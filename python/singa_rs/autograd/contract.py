@@ -170,6 +170,8 @@ def _fitted(xs: Sequence[Tensor], inputs: Sequence[str]) -> list[tuple[Tensor, l
     letter stands for another extent elsewhere."""
     letters = [list(dict.fromkeys(names)) for names in inputs]
     given = list(zip(xs, letters, strict=True))
+    if not any(1 in x.shape for x in xs):
+        return given
     wide = {own[i] for x, own in given for i, extent in enumerate(x.shape) if extent != 1}
     made = []
     for x, own in given:

@@ -25,7 +25,7 @@ from .reduce import (
     reduced_axes,
 )
 from .results import MinMax, ValuesIndices
-from .scan import _flat, cumprod, cumsum
+from .scan import _flat, cumprod, cumsum, of_scalars
 from .shape import plain_reshape
 from .sorting import sort
 from .statistics import _narrow, _root, _wide, norm, std, var
@@ -122,6 +122,7 @@ _LEAST = {"nanargmax": -math.inf, "nanargmin": math.inf}
 
 
 @public(methods="nanargmax")
+@of_scalars
 def nanargmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the first largest element along an axis, of all by default, that is not NaN;
     int64 (NumPy nanargmax). Where all are NaN it is 0, which NumPy refuses.
@@ -133,6 +134,7 @@ def nanargmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 @public(methods="nanargmin")
+@of_scalars
 def nanargmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the first smallest element along an axis, of all by default, that is not NaN;
     int64 (NumPy nanargmin). Where all are NaN it is 0, which NumPy refuses.
@@ -210,6 +212,7 @@ def nanmedian(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @public(methods="kthvalue")
+@of_scalars
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> ValuesIndices:
     """The `k`-th smallest element along an axis, counted from 1, and its index, int64 (PyTorch
     kthvalue); of equal ones in the order in which they stand. NaN is greater than all numbers.

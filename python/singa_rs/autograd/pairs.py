@@ -70,15 +70,12 @@ class Hypot(Rule):
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         sizes = [ops.op("unary", f="abs")(t) for t in (a, b)]
-        most = ops.op("binary", f="maximum")(*sizes)
-        infinite = [ops.scalar_op("eq", math.inf)(t) for t in sizes]
-        infinite = ops.op("binary", f="or")(*infinite)
-        most = ops.where(infinite, ops.full((), math.inf, most), most)
-        odd = ops.op("binary", f="or")(infinite, ops.scalar_op("eq", 0)(most))
-        unit = ops.where(odd, ops.full((), 1, most), most)
-        squares = [ops.op("unary", f="square")(ops.div(t, unit)) for t in sizes]
-        root = ops.op("unary", f="sqrt")(ops.add(*squares))
-        return ops.where(odd, most, ops.mul(unit, root))
+        most, least = (ops.op("binary", f=f)(*sizes) for f in ("maximum", "minimum"))
+        unit = ops.where(ops.scalar_op("eq", 0)(most), ops.full((), 1, most), most)
+        share = ops.op("unary", f="square")(ops.div(least, unit))
+        made = ops.mul(most, ops.op("unary", f="sqrt")(ops.scalar_op("add", 1)(share)))
+        infinite = ops.op("binary", f="or")(*map(ops.scalar_op("eq", math.inf), sizes))
+        return ops.where(infinite, ops.full((), math.inf, made), made)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
         """`dy a / y` and `dy b / y`, 0 where both are 0."""
@@ -261,8 +258,8 @@ def bitwise_not(x: Tensor) -> Tensor:
     return binary.FUNCTIONS["bitwise_xor"](x, 255 if x.dtype.name == "uint8" else -1)
 
 
-def _scaled(name: str) -> None:
-    """Enters the method of a sum or a difference, which may scale its second operand."""
+def _scaled(name: str, *others: str) -> None:
+    """Enters the methods of a sum or a difference, which may scale its second operand."""
     function = binary.FUNCTIONS[name]
 
     @rounded_once
@@ -270,16 +267,19 @@ def _scaled(name: str) -> None:
         return function(self, (b if isinstance(b, Tensor) else as_array(b, name)) * factor)
 
     def method(self: Tensor, b: Any, *, alpha: float = 1) -> Tensor:
-        factor = number(alpha, f"{name}: alpha")
-        return function(self, b) if factor == 1 else scaled(self, b, factor)
+        if type(alpha) is not int or alpha != 1:  # other than the default
+            factor = number(alpha, f"{name}: alpha")
+            if factor != 1:
+                return scaled(self, b, factor)
+        return function(self, b)
 
     sign = "+" if name == "add" else "-"
     doc = f"`self {sign} alpha * b` (PyTorch {name}). Other dtypes are converted first."
-    as_method(name)(called(method, name, doc, __package__))
+    as_method(name, *others)(called(method, name, doc, __package__))
 
 
-for _name in ("add", "sub"):
-    _scaled(_name)
+_scaled("add")
+_scaled("sub", "subtract")
 for _name in (
     "mul", "div", "remainder", "floor_divide", "maximum", "minimum", "less",
     "less_equal", "greater", "greater_equal", "equal", "not_equal",

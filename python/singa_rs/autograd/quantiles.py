@@ -16,7 +16,7 @@ from .casting import cast, floating
 from .finite import isinf, isnan
 from .index import where
 from .matmul import matmul
-from .reduce import Axes, as_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
+from .reduce import Axes, reduce_max, reduce_mean, reduce_min, reduce_sum, reduced_axes
 from .results import ValuesIndices
 from .shape import expand, plain_reshape, stack, transpose
 from .sorting import sort
@@ -30,7 +30,7 @@ METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 def _lined_up(op: str, x: Tensor, axis: Axes) -> tuple[Tensor, tuple[int, ...], list[int]]:
     """The axes as one, the last; which they are, and the extents of the others."""
-    over = as_axes(axis, x.rank, op)
+    over = reduced_axes(axis, x.rank, op)
     rest = [i for i in range(x.rank) if i not in over]
     kept = [x.shape[i] for i in rest]
     count = math.prod(x.shape[i] for i in over)
@@ -176,7 +176,7 @@ def _nan_extreme(op: str, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
         return over(x, axis, keepdims)
     unknown = isnan(x)
     made = over(where(unknown, least, x), axis, keepdims)
-    axes = as_axes(axis, x.rank, op)
+    axes = reduced_axes(axis, x.rank, op)
     none = ops.reduce_op("all", axes, bool(keepdims))(unknown) if axes else unknown
     none.requires_grad = False
     return where(none, math.nan, made)
@@ -227,7 +227,7 @@ def average(x: Tensor, axis: Axes = None, weights: Any = None, keepdims: bool = 
         ShapeError: weights of a shape that does not fit.
         ValueError: axes that `x` does not have.
     """
-    over = as_axes(axis, x.rank, "average")
+    over = reduced_axes(axis, x.rank, "average")
     if weights is None:
         return reduce_mean(x, over, keepdims)
     wide = _wide(x)
@@ -289,7 +289,7 @@ def mode(x: Tensor, axis: int = -1) -> ValuesIndices:
         ValueError: an axis that `x` does not have.
         ShapeError: no elements along it.
     """
-    rows, (along,), _ = _lined_up("mode", x, whole(axis, "mode: axis"))
+    rows, *_ = _lined_up("mode", x, whole(axis, "mode: axis"))
     if not rows.shape[-1]:
         raise ShapeError(f"mode: got shape {x.shape}, want elements along axis {axis}")
     values, places = sort(rows, -1)

@@ -42,7 +42,9 @@ def is_first(axis: Any) -> bool:
 
 def reduced_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
     """`as_axes` for a reduction: of a tensor of shape (), axes 0 and -1 are none at all."""
-    return () if not rank and is_first(axes) else as_axes(axes, rank, op)
+    if not rank and axes is not None and wholes(axes, f"{op}: axis") in ((0,), (-1,)):
+        return ()
+    return as_axes(axes, rank, op)
 
 
 class Reduction(Rule):

@@ -15,7 +15,7 @@ from .classification import checked
 from .index import where
 from .mode import mode
 from .reduce import as_axes, softmax
-from .scan import cumsum
+from .scan import cumsum, of_scalars
 from .sorting import topk
 from .table import public
 from .terms import flag, limited, wide
@@ -43,6 +43,7 @@ def _gumbel(like: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @public()
+@of_scalars
 def gumbel_softmax(x: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:
     """Softmax of logits with random numbers of the Gumbel distribution, a sample that has a
     gradient (Jang et al., 2017; PyTorch gumbel_softmax).
@@ -162,7 +163,7 @@ def bernoulli(x: Tensor) -> Tensor:
             and of NaN it is NaN: values are not checked.
     """
     x = floating(x).detach()
-    made = ops.cast(ops.op("binary", f="lt")(_uniform(x, x.shape), wide(x)), x.dtype)
-    made = ops.where(ops.op("binary", f="eq")(x, x), made, x)
+    apart = ops.op("unary", f="sign")(ops.sub(wide(x), _uniform(x, x.shape)))
+    made = ops.cast(ops.scalar_op("maximum", 0)(apart), x.dtype)
     made.requires_grad = False
     return made

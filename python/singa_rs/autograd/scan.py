@@ -68,19 +68,28 @@ def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     return (plain_reshape(x, (x.numel,)), 0) if axis is None else (x, axis)
 
 
+def _without_axes(x: Tensor) -> Tensor:
+    """A single element with the shape (); none stays as it is."""
+    return plain_reshape(x, ()) if x.numel else x
+
+
 def of_scalars(function: Function) -> Function:
-    """`function(x, axis, ...)`, which takes a tensor of shape () as one of a single element along
-    axis 0 or -1, and returns the shape () (PyTorch)."""
-    default = inspect.signature(function).parameters["axis"].default
+    """A function of a tensor and, besides others, an `axis`, which takes a tensor of shape () as
+    one of a single element along axis 0 or -1, and returns the shape () (PyTorch)."""
+    parameters = inspect.signature(function).parameters
+    place, default = list(parameters).index("axis") - 1, parameters["axis"].default
 
     @wraps(function)
-    def call(x: Any, axis: Any = default, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(x, Tensor) or x.rank or not is_first(axis):
-            return function(x, axis, *args, **kwargs)
-        made = function(plain_reshape(x, (1,)), 0, *args, **kwargs)
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(x, Tensor) or x.rank:
+            return function(x, *args, **kwargs)
+        axis = args[place] if len(args) > place else kwargs.get("axis", default)
+        if not is_first(axis):
+            return function(x, *args, **kwargs)
+        made = function(plain_reshape(x, (1,)), *args, **kwargs)  # which has these axes, too
         if isinstance(made, Tensor):
-            return plain_reshape(made, ())
-        return type(made)(*(plain_reshape(one, ()) for one in made))
+            return _without_axes(made)
+        return type(made)(*map(_without_axes, made))
 
     return call  # type: ignore[return-value]
 

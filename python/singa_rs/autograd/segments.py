@@ -24,13 +24,22 @@ _JOIN: dict[str, Callable[[Any, Any], Tensor]] = {
 }
 
 
-class _Total(Rule):
+class _AtPlaces(Rule):
+    """An operation at places, which it keeps beside what backward needs, to be computed again."""
+
+    keeps = constants = ("places",)
+    places: Tensor
+
+    def keep(self, xs: Tensors, ys: Tensors) -> None:
+        """Saves the places."""
+        self.save(self.places)
+
+
+class _Total(_AtPlaces):
     """The sums of the rows at each of `size` places."""
 
     def __init__(self, places: Tensor, size: int) -> None:
         self.places, self.size = places, size
-
-    keeps = ("places",)
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.op("gather_grad", axis=0, size=self.size)(x, self.places)
@@ -40,11 +49,9 @@ class _Total(Rule):
         return (ops.op("gather", axis=0)(dys[0], self.load(0)),)
 
 
-class Scattered(Rule):
+class Scattered(_AtPlaces):
     """The rows of `x` (n, ...), where those at places are replaced by `updates` (m, ...), the last
     of several, or have them added in their order."""
-
-    keeps = constants = ("places",)
 
     def __init__(self, places: Tensor, adds: bool) -> None:
         self.places, self.adds = places, adds

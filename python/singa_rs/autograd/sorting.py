@@ -87,6 +87,7 @@ def argsort(x: Tensor, axis: int | None = -1, descending: bool = False) -> Tenso
 
 
 @public(TopK, methods="topk")
+@of_scalars
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> ValuesIndices:
     """The `k` greatest elements along an axis (the least unless `largest`), the greatest (least)
     first, and their indices, int64 (ONNX TopK, PyTorch topk).

@@ -13,7 +13,7 @@ from .casting import cast, floating
 from .factors import svdvals
 from .index import where
 from .reduce import Axes, Reduction, as_axes, reduced_axes
-from .shape import transpose
+from .shape import plain_reshape, transpose
 from .table import as_method, public
 from .terms import flag
 
@@ -82,10 +82,11 @@ def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) 
     Args:
         x: any shape.
         ord: of vectors, any number `p` from 1, the root `p` of the sum of `|x| ** p`, 0, how many
-            elements are not 0, and plus or minus infinity, the greatest or least absolute value. Of
-            matrices 1 (infinity), the greatest sum of the absolute values of a column (row), 2, the
-            greatest singular value, those with a minus sign for the least, "nuc", the sum of the
-            singular values, and "fro". By default the square root of the sum of squares.
+            elements are not 0, which has no gradient, and plus or minus infinity, the greatest or
+            least absolute value. Of matrices 1 (infinity), the greatest sum of the absolute values
+            of a column (row), 2, the greatest singular value, those with a minus sign for the
+            least, "nuc", the sum of the singular values, and "fro". By default the square root of
+            the sum of squares.
         axis: one axis, of vectors, or two, of the rows and columns of matrices. None is the only
             axis of a vector and the two of a matrix, or, without `ord`, all axes.
         keepdims: whether these axes stay, with extent 1.
@@ -94,6 +95,8 @@ def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) 
         ValueError: an order that is not among these; axes that `x` does not have.
     """
     ord = _order(ord)
+    if not x.rank and axis is not None and not reduced_axes(axis, 0, "norm"):
+        x, axis, keepdims = plain_reshape(x, (1,)), 0, False
     over = as_axes(axis, x.rank, "norm")
     size, sides = _wide(x), len(over)
     if ord is None or (ord == "fro" and sides == 2) or (ord == 2 and sides == 1):

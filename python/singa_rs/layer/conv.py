@@ -17,16 +17,32 @@ if TYPE_CHECKING:
     from .typed import Activation, Fill, Padding, Sizes
 
 
+class _Default(int):
+    """A number that nobody gave."""
+
+
+STRIDE, PADDING = _Default(1), _Default(0)
+
+
 def _placed(name: str, given: tuple[Any, ...], kernel_size: Any, named: tuple[Any, Any]) -> Any:
     """The arguments of a convolution, in order: [in, ]out, kernel, stride, padding."""
     if kernel_size is not None:
         if len(given) > 2:
-            raise TypeError(f"{name}: got kernel_size twice, want {name}(in, out, kernel)")
+            raise _twice(name, "kernel_size")
         given = (*given, kernel_size)
     if len(given) < 2:
         raise TypeError(f"{name}: got no kernel_size, want {name}(in, out, kernel)")
     at_most(name, len(given), 5)
-    return *given, *named[max(0, len(given) - 3) :]
+    count = max(0, len(given) - 3)
+    for what, value in zip(("stride", "padding")[:count], named, strict=False):
+        if not isinstance(value, _Default):
+            raise _twice(name, what)
+    return *given, *named[count:]
+
+
+def _twice(name: str, what: str) -> TypeError:
+    want = f"want {name}(in, out, kernel, stride, padding)"
+    return TypeError(f"{name}: got {what} twice, {want}")
 
 
 class _Conv(Layer):
@@ -75,8 +91,8 @@ class _Conv(Layer):
         nb_kernels: int,
         *args: Any,
         kernel_size: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
+        stride: Any = STRIDE,
+        padding: Any = PADDING,
         dilation: Any = 1,
         group: int = 1,
         bias: bool = True,
@@ -103,6 +119,8 @@ class _Conv(Layer):
         name = type(self).__name__
         given = _placed(name, (nb_kernels, *args), kernel_size, (stride, padding))
         *channels, nb_kernels, kernel_size, stride, padding = given
+        if channels and in_channels is not None:
+            raise _twice(name, "in_channels")
         in_channels = channels[0] if channels else in_channels
         self.nb_kernels = count(nb_kernels, f"{name}: nb_kernels")
         self.group = count(group, f"{name}: group")
@@ -228,8 +246,8 @@ class SeparableConv2d(Layer):
         nb_kernels: int,
         *args: Any,
         kernel_size: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
+        stride: Any = STRIDE,
+        padding: Any = PADDING,
         bias: bool = False,
     ) -> None:
         """As `Conv2d`, including its second form.

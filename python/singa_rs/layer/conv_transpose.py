@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import autograd
 from ..tensor import Tensor
 from .check import numbers
-from .conv import _Conv
+from .conv import PADDING, STRIDE, _Conv
 from .parameters import parameter
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class _ConvTranspose(_Conv):
         nb_kernels: int,
         *args: Any,
         kernel_size: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
+        stride: Any = STRIDE,
+        padding: Any = PADDING,
         output_padding: Any = 0,
         dilation: Any = 1,
         group: int = 1,

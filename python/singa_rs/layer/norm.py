@@ -23,7 +23,7 @@ class _BatchNorm(Layer):
     with the variance times n / (n - 1); in evaluation by the running averages. So `momentum` is
     the weight of the new batch, as in SINGA and PyTorch; in ONNX it is that of the old average.
     The default is 0.1: SINGA's 0.9 keeps little more than the last batch. With None the running
-    averages are those of all batches, each of the same weight; `num_batches_tracked`, a state (1,),
+    averages are those of all batches, each of the same weight; `num_batches_tracked`, a state (),
     counts them.
 
     Parameters `scale` and `bias`, unless `affine` is False, and states `running_mean` and
@@ -92,7 +92,7 @@ class _BatchNorm(Layer):
             self.running_mean = state(shape, x, 0.0, wide=True)
             self.running_var = state(shape, x, 1.0, wide=True)
             if self.momentum is None:
-                self.num_batches_tracked = state((1,), x, 0.0, wide=True)
+                self.num_batches_tracked = state((), x, 0.0, wide=True)
         momentum = 1.0 if self.momentum is None else self.momentum
         self.handle = autograd.BatchNormHandle(momentum, eps=self.eps)
 
@@ -313,6 +313,15 @@ class _ChannelNorm(Layer):
             self.bias = parameter((self.channels,), x, "zeros", f"{name}: bias")
 
 
+def centred_alone(x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
+    """(N, C, ...) in groups of a single value, which is their mean; then a scale and a bias for
+    each channel."""
+    y, column = (x - x).as_type(autograd._stored_in(x.dtype)), (-1, *(1,) * (x.rank - 2))
+    if scale is None or bias is None:
+        return y
+    return y * scale.reshape(column) + bias.reshape(column)
+
+
 class GroupNorm(_ChannelNorm):
     """Group normalisation (Wu and He, 2018; ONNX GroupNormalization, PyTorch GroupNorm).
     Parameters `scale` and `bias`, (C,)."""
@@ -350,12 +359,8 @@ class GroupNorm(_ChannelNorm):
         features(x, "GroupNorm", 1, self.channels)
         groups = x.shape[0] * self.num_groups
         if x.numel != groups or x.shape[0] < 2:
-            return self._norm(x)
-        apart = x - x  # each value is the mean of its group
-        return self._norm(autograd.stack([apart, apart], -1))[..., 0]
-
-    def _norm(self, x: Tensor) -> Tensor:
-        return autograd.group_norm(x, self.num_groups, self.scale, self.bias, self.eps)
+            return autograd.group_norm(x, self.num_groups, self.scale, self.bias, self.eps)
+        return centred_alone(x, self.scale, self.bias)
 
 
 class InstanceNorm(_ChannelNorm):

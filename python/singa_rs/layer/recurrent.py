@@ -78,7 +78,8 @@ class RNN(PlainSteps, RNN_Base):
     def forward(self, x: Any, state: Tensor | None = None, lengths: Any = None) -> Any:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and the last states of
         all layers (layers * directions, N, H), which is also the shape of `state`, the initial
-        ones, zeros if None. One sequence (T, I) has no N anywhere. `lengths`: see `autograd.rnn`.
+        ones, zeros if None. One sequence (T, I) has no N anywhere.
+        `lengths`: see `autograd.rnn`; a number for one sequence.
 
         SINGA's call, `layer([x_1, ..., x_T], h_0)` with (N, I) and (N, H), returns a list of the
         states and the last one; there these are `xs` and `h0`.
@@ -221,7 +222,7 @@ class LSTM(PlainSteps, RNN_Base):
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and a pair: the last
         states and the last cell states of all layers, (layers * directions, N, H) each. `state` is
         such a pair, the initial ones, zeros if None. One sequence (T, I) has no N anywhere.
-        `lengths`: see `autograd.lstm`.
+        `lengths`: see `autograd.lstm`; a number for one sequence.
 
         SINGA's call, `layer([x_1, ..., x_T], (h_0, c_0))` with (N, I) and (N, H), returns a list of
         the states, the last one and the last cell state; c_0 may be (N, 1). There these are `xs`
@@ -328,7 +329,8 @@ class GRU(RNN_Base):
     ) -> tuple[Tensor, Tensor]:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and the last states of
         all layers (layers * directions, N, H), which is also the shape of `state`, the initial
-        ones, zeros if None. One sequence (T, I) has no N anywhere. `lengths`: see `autograd.gru`.
+        ones, zeros if None. One sequence (T, I) has no N anywhere.
+        `lengths`: see `autograd.gru`; a number for one sequence.
 
         Raises:
             ShapeError, DTypeError: tensors that do not fit.

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .. import autograd, tensor
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
@@ -161,7 +163,7 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
         self._check_states(states)
         given = [None if one is None else autograd.unsqueeze(one, 1) for one in states]
         axis = 0 if self.batch_first else 1
-        y, *last = self._run(autograd.unsqueeze(x, axis), given, lengths)
+        y, *last = self._run(autograd.unsqueeze(x, axis), given, _length(lengths))
         return autograd.squeeze(y, axis), *(autograd.squeeze(one, 1) for one in last)
 
     def _time_first(self, x: Tensor) -> Tensor:
@@ -206,6 +208,13 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
             want = (len(self._places()), *rows, size)
             if state.shape != want:
                 raise ShapeError(f"{name}: got a state of shape {state.shape}, want {want}")
+
+
+def _length(length: Any) -> Any:
+    """The number of steps of one sequence, as that of each of a batch."""
+    if isinstance(length, Tensor):
+        return autograd.unsqueeze(length, 0) if length.rank == 0 else length
+    return [length] if length is not None and np.ndim(length) == 0 else length
 
 
 def _stacked(states: Sequence[Tensor]) -> Tensor:

@@ -37,15 +37,15 @@ class Graphs:
         #: The fast path for calls like the last one.
         self.fast_path: FastPath | None = None
         self._functions: dict[Any, GraphFunction] = {}
+        self._carried: set[str] = set()
 
     def of(self, function: Callable[..., Any], module: Any, name: str) -> GraphFunction:
         """The graph function of a method."""
-        found = self._functions.get(function)
-        if found is None:
-            full = f"{type(module).__name__}.{name}"
-            found = GraphFunction(full, self.options)
-            found = self._functions.setdefault(function, found)
-        return found
+        if function in self._functions:
+            return self._functions[function]
+        full = f"{type(module).__name__}.{name}"
+        made = GraphFunction(full, self.options, self._carried)
+        return self._functions.setdefault(function, made)
 
     def form(self, function: Callable[..., Any], training: bool) -> tuple[Any, Any] | None:
         """The arguments, without their values, of the call of a method that was recorded last."""

@@ -59,17 +59,22 @@ def _told(place: Place) -> float | str | None:
 
 
 def text(schedule: DecayScheduler | None) -> str:
-    """A schedule's class and arguments, in JSON."""
+    """A schedule's class and arguments, in JSON: of what is neither a number, a text, a bool, None
+    nor a schedule the class alone, as what else tells of it may differ from run to run."""
     return json.dumps(schedule, default=_plain)
 
 
-def _plain(value: Any) -> Any:
-    if not isinstance(value, DecayScheduler):
-        return repr(value)
-    kind, held = type(value), value.__dict__
+def _plain(schedule: DecayScheduler) -> Any:
+    kind, held = type(schedule), schedule.__dict__
     is_known = _KINDS.get(kind.__name__) is kind
     name = kind.__name__ if is_known else f"{kind.__module__}.{kind.__qualname__}"
-    return [name, {one: held.get(one) for one in arguments(kind)}]
+    return [name, {one: _argument(held.get(one)) for one in arguments(kind)}]
+
+
+def _argument(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    is_plain = value is None or isinstance(value, (bool, int, float, str, DecayScheduler))
+    return value if is_plain else type(value).__name__
 
 
 def staged_places(

@@ -8,12 +8,28 @@ from typing import Any
 
 from .. import autograd
 from ..layer.check import mapping, tensors
-from ..record import is_recording
+from ..record import note_change
 from ..tensor import Tensor
-from .hyperparameters import Scheduled, holders
+from .hyperparameters import SUMS, Scheduled, holders
+from .moments import Moments
 from .schedule import DecayScheduler
 
 _BELOW = {"low": 0.0, "below": 1.0}
+
+
+class _Averages(Moments):
+    """Averages, which have no value before their first update."""
+
+    #: How often one was forgotten.
+    forgotten = 0
+
+    def _begin(self, made: Tensor, kind: str) -> None:
+        """Forgets an average."""
+        for slot in self._slots.values():
+            if slot.tensors.get(kind) is made:
+                del slot.tensors[kind]
+        self.forgotten += 1
+        note_change()
 
 
 class MovingAverage(Scheduled):
@@ -34,7 +50,13 @@ class MovingAverage(Scheduled):
             TypeError, ValueError: anything else.
         """
         super().__init__()
+        self._moments: _Averages = _Averages(*self.moment_kinds, SUMS)
         self.decay = decay
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded step may read: recordings write into averages that were not forgotten."""
+        yield from super()._watched()
+        yield "forgotten", self._moments.forgotten
 
     @property
     def averages(self) -> dict[str, Tensor]:
@@ -94,8 +116,7 @@ class MovingAverage(Scheduled):
     def _pairs(self, name: str, params: Any) -> list[tuple[Tensor, Tensor]]:
         named = mapping(params, name)
         tensors(list(named.values()), name)
-        is_new = not is_recording() and self.step_counter.item() == 0
-        known = {} if is_new else self._moments.kept("average")
+        known = self._moments.kept("average")
         missing = [key for key, param in named.items() if id(param) not in known]
         if missing:
             raise ValueError(f"{name}: {missing[0]!r} has no average yet; call update first")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -62,7 +63,7 @@ class Scheduled:
     _is_double = False
     #: The hyperparameters that were assigned since construction.
     _assigned: frozenset[str] = frozenset()
-    #: Whether construction is known to be over, though there may be hyperparameters without value.
+    #: Whether the constructor, with those of subclasses, has returned.
     _is_made = False
     #: Kinds of moments, as `get_states` names them.
     moment_kinds: ClassVar[tuple[str, ...]] = ()
@@ -78,7 +79,7 @@ class Scheduled:
         if name in self.hyperparameters:
             before = self._structure(name)
             value = self._set_hyperparameter(name, value)
-            if before is not None or self._is_made:
+            if self._is_made:
                 object.__setattr__(self, "_assigned", self._assigned | {name})
             object.__setattr__(self, name, value)
             if before is not None and before == self._structure(name):
@@ -230,6 +231,7 @@ class Scheduled:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.__init__ = _ending(cls.__init__)  # type: ignore[method-assign]
         holders = (holder for holder, _ in cls.hyperparameters.values())
         cls._own = attrgetter("step_counter", *holders)
 
@@ -343,6 +345,18 @@ class Scheduled:
         """The tensors of the hyperparameters that depend on the step, each with its value then."""
         with autograd.no_grad():
             return [(holder, _value(name, one, step)) for name, one, holder in self._schedules()]
+
+
+def _ending(construct: Callable[..., None]) -> Callable[..., None]:
+    """A class's constructor, which notes its end if it is not called by that of a subclass."""
+
+    @wraps(construct)
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, *args, **kwargs)
+        if type(self).__init__ is call:
+            self.__dict__["_is_made"] = True
+
+    return call
 
 
 def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:

@@ -203,6 +203,8 @@ class Attempt:
         self.unseen = watching.found(self.after, self.symbols.results)
         late = LATE_STATE if self.traced.recording.state_is_late else None
         self._obstacle = late or tracers.difference() or self.traced.results.obstacle
+        if self.leaving is not None:
+            self._obstacle = self._obstacle or self.leaving.obstacle
         #: The graph to run; None until `plan` or `take_graph_of`.
         self.verified: VerifiedGraph | None = None
         #: For which numbers it holds.

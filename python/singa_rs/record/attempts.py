@@ -15,14 +15,14 @@ class Attempts:
     """The latest recordings by the key of their calls; those of one key hold for different
     numbers."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, carried: set[str] | None = None) -> None:
         self._known: OrderedDict[Hashable, list[Attempt]] = OrderedDict()
         #: How many are kept.
         self._most = most
         #: The paths of numbers that change from call to call, which recordings make symbolic.
         self._moving: set[str] = set()
-        #: The paths of tensors that steps read and replace by others.
-        self.carried: set[str] = set()
+        #: The paths of tensors that steps read and replace, shared by a model's functions.
+        self.carried: set[str] = set() if carried is None else carried
         #: Whether the program does with symbols what it does with numbers.
         self._takes_symbols = True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
@@ -82,9 +83,11 @@ def inside(value: Any) -> Iterator[Read]:
         for name, one in value.settings():
             yield Read(name, value, name, one, is_silent=True)
         return
-    for name, one in list(own_attributes(value).items()):
+    attributes = own_attributes(value)
+    owner = attributes if isinstance(value, (tuple, list, dict, deque)) else value
+    for name, one in list(attributes.items()):
         if name != "__wrapped__" or isinstance(one, FunctionType):
-            yield Read(name, value, name, one)
+            yield Read(name, owner, name, one)
 
 
 def outside(value: Any) -> Iterator[Read]:

@@ -75,13 +75,13 @@ class GraphFunction:
     in attributes and replaces by others, such as recurrent states, are arguments of the graph.
     """
 
-    def __init__(self, name: str, options: Options) -> None:
+    def __init__(self, name: str, options: Options, carried: set[str] | None = None) -> None:
         self.name, self.options, self.check_every = name, options, options.check_every
         self.history = History()
         #: Why the function runs eagerly for good, if it does.
         self.eager: str | None = None
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
-        self._attempts = Attempts(MOST_GRAPHS)
+        self._attempts = Attempts(MOST_GRAPHS, carried)
         self._unequal = self._fruitless = 0
         #: What has been warned of.
         self._warned: set[str] = set()

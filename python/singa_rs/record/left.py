@@ -3,16 +3,19 @@ that it has made. Each run of its graph leaves its own."""
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..tensor import Tensor
+from ..tensor.keys import is_scalar, key_of
 from . import places
 from .effects import changes, kind
 from .places import NOTHING, Place
-from .snapshot import Item, Snapshot
+from .snapshot import Alias, Item, Snapshot
 from .state import note_change
 from .symbols import place_of
+from .trees import is_named
 
 if TYPE_CHECKING:
     from .attempt import Call
@@ -45,6 +48,8 @@ class Leaving:
         #: Whether a step finds what the one before it has left as the recording found it, and the
         #: program cannot change that without being noticed.
         self.repeats = True
+        #: Why no run can leave what the step leaves, as text.
+        self.obstacle: str | None = None
 
     def around(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """A step that returns what it leaves as well, and does not leave it."""
@@ -53,35 +58,54 @@ class Leaving:
     def _taken(self) -> dict[str, Any]:
         after = self._look()
         changed = changes(self._before, after)
-        tops = {
-            top for path in changed if path in after.tensors and (top := self._top(path, after))
-        }
-        found = {path: _value(*after.items[path][:2], self._root) for path in sorted(tops)}
-        self.paths = {path for path in changed if tops & {path, *_above(path)}}
-        for path, value in found.items():
-            place = self.places[path] = place_of(after.items[path])
+        tops = {path: self._top(path, after) for path in changed if path in after.tensors}
+        found = {top: after.items[top] for top in sorted(set(filter(None, tops.values())))}
+        values = {top: _value(item.owner, item.key, self._root) for top, item in found.items()}
+        wrong = [path for path, top in tops.items() if top is None]
+        wrong += [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
+        if wrong or not self._are_own(list(values.values())):
+            what = min(wrong or values)
+            self.obstacle = f"the step sets attribute {what} in a way that no replay repeats"
+            return {}
+        self.paths = {path for path in changed if values.keys() & {path, *_above(path)}}
+        for path, item in found.items():
+            place = self.places[path] = place_of(item)
             place.write(self._root, self._old.get(path, NOTHING))
-            self._names |= {at: _names(x) for at, x in _tensors(path, value)}
-            self.repeats = self.repeats and _is_steady(value)
+            self._names |= {at: _names(x) for at, x in _tensors(path, values[path])}
         old, new = self._before.items, after.items
         alike = (path in new and kind(old.get(path)) == kind(new[path]) for path in self.paths)
-        self.repeats = self.repeats and all(alike)
+        self.repeats = all(alike) and all(map(_is_steady, values.values()))
         del self._before, self._root, self._look, self._old, self._owners
-        return found
+        return values
 
     def _top(self, path: str, after: Snapshot) -> str | None:
         """The path of the outermost container that the step has made around a tensor, or of the
         tensor; None where a run cannot put it."""
         item = after.items[path]
         while id(item.owner) not in self._owners and isinstance(item.owner, _CONTAINERS):
-            path = path.removesuffix(f".{item.key}")
-            if (item := after.items.get(path)) is None:
+            above = path.removesuffix(f".{item.key}")
+            if above == path or above not in after.items:
                 return None
-        is_fixed = isinstance(item.owner, tuple) or item.key is None
-        is_new = path not in self._before.items and not isinstance(item.owner, dict)
-        if is_fixed or is_new and hasattr(item.owner, "__len__"):
+            path, item = above, after.items[above]
+        if item.key is None or isinstance(item.owner, (tuple, set, frozenset)):
             return None
-        return path
+        is_new = path not in self._before.items and isinstance(item.owner, (list, deque))
+        return None if is_new else path
+
+    def _are_own(self, values: list[Any]) -> bool:
+        """Whether these are tensors, constants and containers of Python's own classes, each of
+        which the step has made and uses once: runs make them anew."""
+        known = {id(one) for one, _ in (*self._before.contents, *self._before.outer)}
+        while values:
+            value = values.pop()
+            if type(value) in (tuple, list, dict, OrderedDict) or is_named(value):
+                if id(value) in known:
+                    return False
+                known.add(id(value))
+                values.extend(value.values() if isinstance(value, dict) else value)
+            elif not isinstance(value, Tensor) and not is_scalar(key_of(value)):
+                return False
+        return True
 
     def leave(self, values: Mapping[str, Any], root: Any, snapshot: Snapshot | None) -> None:
         """Leaves what a run has made; `snapshot` gets to know."""
@@ -116,7 +140,17 @@ def put(place: Place, root: Any, value: Any, snapshot: Snapshot | None) -> None:
 
 
 def _value(owner: Any, key: Any, root: Any) -> Any:
-    return NOTHING if key is None else places.read(root if owner is None else owner, key)
+    """What is at the place of an item, if it has one."""
+    if key is None or isinstance(owner, (set, frozenset, bytearray)):
+        return NOTHING
+    return places.read(root if owner is None else owner, key)
+
+
+def _aliased(after: Snapshot) -> Iterator[str]:
+    """The paths of containers and objects that are found at other paths, too."""
+    for item in after.items.values():
+        if type(item.value) is Alias and item.key is not None:
+            yield item.value.path
 
 
 def _above(path: str) -> Iterator[str]:

@@ -326,6 +326,8 @@ class DistOpt(Parts):
         """
         name = "DistOpt.set_states"
         states = mapping(states, name)
+        if "step_counter" in states:
+            self.opt._staged_step(f"{name}: step_counter", states["step_counter"])
         writes = self._kept.staged_kinds(name, _KINDS, states, are_whole(states))
         if self._shares is not None:
             states, divided = divided_states(name, self.opt, self._shares, states)

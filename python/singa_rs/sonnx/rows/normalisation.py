@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import autograd
+from ...layer.norm import centred_alone
 from ...tensor import Tensor, float32
 from ...tensor.numbers import real
 from ..running import Frame
@@ -75,12 +76,6 @@ def _is_alone(x: Tensor) -> bool:
     return x.rank > 1 and math.prod(x.shape[2:]) == 1
 
 
-def _centred_alone(x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """Channels of a single value, which is their mean."""
-    column = (-1, *(1,) * (x.rank - 2))
-    return (x - x) * scale.reshape(column) + bias.reshape(column)
-
-
 @reads("InstanceNormalization")
 def instance_normalization(
     x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5,
@@ -88,7 +83,7 @@ def instance_normalization(
 ) -> Tensor:  # fmt: skip
     """Each channel of each sample by its own mean and variance."""
     if _is_alone(x):
-        return _centred_alone(x, scale, bias)
+        return centred_alone(x, scale, bias)
     return autograd.instance_norm(x, scale, bias, epsilon)
 
 
@@ -103,7 +98,7 @@ def group_normalization(
         times = x.shape[1] // max(num_groups, 1)
         scale, bias = (autograd.repeat(one, times, 0) for one in (scale, bias))
     if num_groups == x.shape[1] and _is_alone(x):
-        return _centred_alone(x, scale, bias)
+        return centred_alone(x, scale, bias)
     return autograd.group_norm(x, num_groups, scale, bias, epsilon)
 
 
