@@ -83,7 +83,8 @@ def test_optimizers_show_their_settings():
 
 SCHEDULES = {
     "CosineDecay(init_value=0.1, decay_steps=9, final_value=0.0)": opt.CosineDecay(0.1, 9),
-    "OneCycle(max_value=1.0, total_steps=9, rise=0.3)": opt.OneCycle(1.0, 9),
+    "OneCycle(max_value=1.0, total_steps=9, rise=0.3, div_factor=25.0, "
+    "final_div_factor=10000.0)": opt.OneCycle(1.0, 9),
     "Warmup(steps=3, then=Constant(0.1))": opt.Warmup(3, 0.1),
 }
 

@@ -297,7 +297,6 @@ def test_finite_numbers_stay_finite_in_arithmetic():
     for compute in (
         lambda: t + 1e39,
         lambda: half * 70_000,
-        lambda: half < 1e5,
         lambda: tensor.full((2,), 1e39),
     ):
         with pytest.raises(ValueError):
