@@ -74,7 +74,7 @@ def test_the_kernels_size_goes_by_name_in_both_forms_of_convolutions(name):
     for one in (make(8, kernel_size=3), make(nb_kernels=8, kernel_size=3)):
         assert one.in_channels is None and one.nb_kernels == 8
     for args, named in (((8,), {}), ((4, 8, 3), {"kernel_size": 3})):
-        with pytest.raises(TypeError, match=rf"{name}: got .*want {name}\(in, out, kernel\)"):
+        with pytest.raises(TypeError, match=rf"{name}: got .*want {name}\(in, out, kernel"):
             make(*args, **named)
 
 

@@ -4,7 +4,7 @@ that it has made. Each run of its graph leaves its own."""
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..tensor import Tensor
@@ -58,25 +58,37 @@ class Leaving:
     def _taken(self) -> dict[str, Any]:
         after = self._look()
         changed = changes(self._before, after)
-        tops = {path: self._top(path, after) for path in changed if path in after.tensors}
-        found = {top: after.items[top] for top in sorted(set(filter(None, tops.values())))}
-        values = {top: _value(item.owner, item.key, self._root) for top, item in found.items()}
-        wrong = [path for path, top in tops.items() if top is None]
-        wrong += [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
-        if wrong or not self._are_own(list(values.values())):
-            what = min(wrong or values)
-            self.obstacle = f"the step sets attribute {what} in a way that no replay repeats"
-            return {}
+        values = self._values(changed, after)
         self.paths = {path for path in changed if values.keys() & {path, *_above(path)}}
-        for path, item in found.items():
-            place = self.places[path] = place_of(item)
-            place.write(self._root, self._old.get(path, NOTHING))
-            self._names |= {at: _names(x) for at, x in _tensors(path, values[path])}
-        old, new = self._before.items, after.items
-        alike = (path in new and kind(old.get(path)) == kind(new[path]) for path in self.paths)
-        self.repeats = all(alike) and all(map(_is_steady, values.values()))
+        for path, value in values.items():
+            self._take(path, value, after.items[path])
+        self.repeats = self._are_alike(after) and all(map(_is_steady, values.values()))
         del self._before, self._root, self._look, self._old, self._owners
         return values
+
+    def _values(self, changed: Iterable[str], after: Snapshot) -> dict[str, Any]:
+        """What the step leaves, by path; nothing if no run can leave it."""
+        tops = {path: self._top(path, after) for path in changed if path in after.tensors}
+        items = {top: after.items[top] for top in sorted(set(filter(None, tops.values())))}
+        values = {top: _value(item.owner, item.key, self._root) for top, item in items.items()}
+        wrong = [path for path, top in tops.items() if top is None]
+        wrong += [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
+        if not wrong and self._are_own(list(values.values())):
+            return values
+        what = min(wrong or values)
+        self.obstacle = f"the step sets attribute {what} in a way that no replay repeats"
+        return {}
+
+    def _take(self, path: str, value: Any, item: Item) -> None:
+        """Gives a place what it had before the step."""
+        place = self.places[path] = place_of(item)
+        place.write(self._root, self._old.get(path, NOTHING))
+        self._names |= {at: _names(x) for at, x in _tensors(path, value)}
+
+    def _are_alike(self, after: Snapshot) -> bool:
+        """Whether the step leaves tensors and containers of the kinds that it has found."""
+        old, new = self._before.items, after.items
+        return all(p in new and kind(old.get(p)) == kind(new[p]) for p in self.paths)
 
     def _top(self, path: str, after: Snapshot) -> str | None:
         """The path of the outermost container that the step has made around a tensor, or of the
