@@ -69,14 +69,20 @@ def test_sums_are_divided_in_stage_2_alone():
 # ---- states --------------------------------------------------------------------------------------
 
 
-def _states(shard):
-    """States after steps, of which some gradients have added up, and what refuses them."""
+def _compiled(shard):
+    """A model whose optimizer is divided, and a batch."""
     device.get_default_device().set_seed(1)
     model = dist_models.MLP()
     model.optimizer = opt.DistOpt(opt.Adam(0.01), shard=shard)
     (x, y), *_ = dist_models.batches(1)
     x, y = tensor.from_numpy(x), tensor.from_numpy(y)
     model.compile([x], is_train=True, use_graph=True)
+    return model, x, y
+
+
+def _states(shard):
+    """States after steps, of which some gradients have added up, and what refuses them."""
+    model, x, y = _compiled(shard)
     for _ in range(4):
         model(x, y)
     states = model.optimizer.get_states()
@@ -102,12 +108,7 @@ def test_states_are_those_of_one_process():
 
 def _begun_again(shard):
     """Losses of some steps, and of the same ones after the first states were loaded."""
-    device.get_default_device().set_seed(1)
-    model = dist_models.MLP()
-    model.optimizer = opt.DistOpt(opt.Adam(0.01), shard=shard)
-    (x, y), *_ = dist_models.batches(1)
-    x, y = tensor.from_numpy(x), tensor.from_numpy(y)
-    model.compile([x], is_train=True, use_graph=True)
+    model, x, y = _compiled(shard)
     params = {name: one.to_numpy() for name, one in model.get_params().items()}
     states, runs = model.optimizer.get_states(), []
     for _ in range(2):

@@ -17,15 +17,19 @@ from singa_rs import autograd
 from singa_rs.tensor import Tensor, from_numpy
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_states_are_arguments(kind):
-    recorded, eager = pair(kind)
-    given = [batch() for _ in range(24)]
-    for i, (x, y) in enumerate(given):
-        step(recorded, eager, x, y)
+def train(recorded, eager, count):
+    """Steps of both models, after each of which the program does what it does in between."""
+    for i in range(count):
+        step(recorded, eager, *batch())
         recorded.between(i)
         eager.between(i)
         same([x.requires_grad for x in held(recorded)], [x.requires_grad for x in held(eager)])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_states_are_arguments(kind):
+    recorded, eager = pair(kind)
+    train(recorded, eager, 24)
     assert replays(recorded) >= 8
 
 
@@ -36,25 +40,19 @@ def held(model):
 @pytest.mark.filterwarnings("ignore:.*runs eagerly from now on")
 def test_a_tuple_with_a_tensor_that_stays():
     recorded, eager = pair(BesideAnother)
-    for i in range(16):
-        step(recorded, eager, *batch())
-        recorded.between(i)
-        eager.between(i)
+    train(recorded, eager, 16)
 
 
 def test_states_that_the_program_sets_need_no_graph_of_their_own():
     recorded, eager = pair(LstmSetByTheProgram)
-    for i in range(60):
-        step(recorded, eager, *batch())
-        recorded.between(i)
-        eager.between(i)
+    train(recorded, eager, 60)
     assert len(function(recorded).entries) <= 2
 
 
-def both(recorded, eager, *given):
+def both(recorded, eager):
     """Steps of several models in turn, compared."""
-    for i, (ours, theirs) in enumerate(zip(recorded, eager, strict=True)):
-        step(ours, theirs, *(given[i] if given else batch()))
+    for ours, theirs in zip(recorded, eager, strict=True):
+        step(ours, theirs, *batch())
 
 
 def test_models_that_share_a_layer_share_its_state():
@@ -181,10 +179,7 @@ def test_programs_that_compare_states_by_identity_stay_right():
                 self.h = self.first
 
     recorded, eager = pair(Comparing)
-    for i in range(12):
-        step(recorded, eager, *batch())
-        recorded.between(i)
-        eager.between(i)
+    train(recorded, eager, 12)
 
 
 def test_rows_of_one_tensor_are_arguments_wherever_they_lie():

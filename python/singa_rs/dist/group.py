@@ -18,7 +18,7 @@ from .place import Place, place_of
 #: How many seconds the others get to say what has happened before MPI ends them.
 _LAST_WORDS = 1.0
 #: How many seconds exchanges wait where nobody has said it.
-_PATIENCE = 60.0
+PATIENCE = 60.0
 
 
 class Group:
@@ -95,7 +95,7 @@ def init(timeout: float | None = None) -> None:
     if _state.group is None:
         if _state.has_left:
             raise DistError("init: this process has left the others by shutdown; start them again")
-        join(place_of(os.environ), _PATIENCE if timeout is None else timeout)
+        join(place_of(os.environ), PATIENCE if timeout is None else timeout)
     elif timeout is not None:
         set_timeout(timeout)
 

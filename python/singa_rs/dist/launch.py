@@ -30,7 +30,7 @@ class _Outcome(NamedTuple):
 
 
 def spawn(
-    fn: Callable[..., Any], n: int, args: Sequence[Any] = (), timeout: float = 60.0
+    fn: Callable[..., Any], n: int, args: Sequence[Any] = (), timeout: float = group.PATIENCE
 ) -> list[Any]:
     """Calls `fn(*args)` in `n` new processes that work together, and returns what they return, in
     the order of ranks.

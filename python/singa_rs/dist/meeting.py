@@ -10,8 +10,6 @@ from . import group
 from .faults import DistError
 from .place import Place, named_segment
 
-_TIMEOUT = 60.0
-
 
 class NcclIdHolder:
     """A token, 16 random bytes, that the processes of one machine share to find each other (SINGA
@@ -39,6 +37,6 @@ def meet(token: Any, rank: Any, size: Any, name: str) -> None:
     path = named_segment(token.id.hex()) if size > 1 else None
     place = Place(rank, size, rank, size, path, "NcclIdHolder")
     if not group.is_initialized():
-        group.join(place, _TIMEOUT)
+        group.join(place, group.PATIENCE)
     elif group.current().place != place:
         raise DistError(f"{name}: this process has joined others by another token already")
