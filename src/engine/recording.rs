@@ -46,6 +46,8 @@ pub struct Recording {
     /// drawn from one of them afterwards.
     drawn_from: SmallVec<[View; 1]>,
     state_is_late: bool,
+    /// Whether a value was asked for, which a recording does not have.
+    was_read: bool,
     origins: Vec<Origin>,
     pub(super) roles: Vec<Role>,
     /// The blocks created during the recording that were still held elsewhere when it was sealed.
@@ -64,6 +66,7 @@ impl Recording {
             draws: Draws::new(),
             drawn_from: SmallVec::new(),
             state_is_late: false,
+            was_read: false,
             origins: vec![Origin::unknown()],
             roles: Vec::new(),
             kept: Vec::new(),
@@ -174,6 +177,17 @@ impl Recording {
     /// run: it then got other numbers than in eager execution.
     pub fn state_is_late(&self) -> bool {
         self.state_is_late
+    }
+
+    /// Notes that a value was asked for, and refused.
+    pub(super) fn refuse_read(&mut self) {
+        self.was_read = true;
+    }
+
+    /// Whether a value was asked for. A program that goes on after that error does something else
+    /// than in eager execution.
+    pub fn was_read(&self) -> bool {
+        self.was_read
     }
 
     /// The generators that must be advanced before these tensors are read or written, except the

@@ -51,8 +51,7 @@ impl Handle {
         self.born
     }
 
-    /// Restores a view that a recording replaced; returns the replaced one, as [`Handle::set`]
-    /// does.
+    /// Restores a view that a recording replaced; returns the other, as [`Handle::set`] does.
     pub(super) fn replace(&self, view: Option<View>) -> Option<View> {
         std::mem::replace(&mut *self.view.lock().unwrap_or_else(PoisonError::into_inner), view)
     }
@@ -62,8 +61,7 @@ impl Handle {
         self.view_in("tensor")
     }
 
-    /// The same for operation `op`, which an error names. Elements that are divided among processes
-    /// are gathered.
+    /// The same for an operation that errors name. Elements that ranks have parts of are gathered.
     pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
         let view = self.place_in(op)?;
         if view.block.divided().is_some() { divided::gathered(view, op) } else { Ok(view) }
@@ -229,6 +227,12 @@ impl Handle {
     #[getter]
     fn is_recorded(&self) -> PyResult<bool> {
         self.ask_block(|block| block.recorded_at().is_some())
+    }
+
+    /// Where in the program that operation is.
+    #[getter(_recorded_at)]
+    fn recorded_at(&self) -> PyResult<Option<String>> {
+        self.ask_block(|block| Some(block.recorded_at()?.to_string()))
     }
 
     /// Whether it shows the latest run of a graph, which rebinds it to other memory each time.

@@ -51,6 +51,11 @@ def _chosen(condition: Tensor, one: Any, other: Any, like: Tensor) -> Tensor:
     return flags * one + (1 - flags) * other
 
 
+def _exp_below(x: Tensor) -> Tensor:
+    """`e**x` where x is negative, else 1, which does not overflow."""
+    return x.clip(None, 0.0).exp()
+
+
 class LeakyRelu(_Parametrised):
     """`x` where it is positive, else `a * x` (ONNX LeakyRelu)."""
 
@@ -72,8 +77,7 @@ class Elu(_Parametrised):
         self._prepare(alpha=alpha)
 
     def slope(self, saved: Tensor) -> Tensor:
-        below = saved + self.alpha if self.saves == "y" else saved.exp() * self.alpha
-        return _chosen(saved > 0, 1.0, below, saved)
+        return _chosen(saved > 0, 1.0, _exp_below(saved) * self.alpha, saved)
 
 
 class SeLU(_Parametrised):
@@ -85,8 +89,7 @@ class SeLU(_Parametrised):
         self._prepare(alpha=alpha, gamma=gamma)
 
     def slope(self, saved: Tensor) -> Tensor:
-        rate = self.gamma * self.alpha
-        below = saved + rate if self.saves == "y" else saved.exp() * rate
+        below = _exp_below(saved) * (self.gamma * self.alpha)
         return _chosen(saved > 0, self.gamma, below, saved)
 
 

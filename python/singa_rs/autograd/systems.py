@@ -110,17 +110,27 @@ class Slogdet(Rule):
 
 
 class PseudoInverse(Rule):
-    """The pseudo-inverses of matrices, without the singular values up to a share of the largest."""
-
-    keeps = ("xs", "ys")
+    """The pseudo-inverses of matrices, without the singular values up to a share of the largest,
+    and all singular values, which have no gradient."""
 
     def __init__(self, share: float) -> None:
         self.share = share
 
-    def forward(self, x: Tensor) -> Tensor:
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(xs[0], ys[0])
+
+    def origins(self) -> list[str]:
+        """The matrices and their pseudo-inverses."""
+        return ["x0", "y0"]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         u, s, vt = linalg("svd")(x)
+        s.requires_grad = False
+        return self._inverse(u, s, vt), s
+
+    def _inverse(self, u: Tensor, s: Tensor, vt: Tensor) -> Tensor:
         if not s.numel:
-            return ops.full((*x.shape[:-2], x.shape[-1], x.shape[-2]), 0, x)
+            return ops.full((*s.shape[:-1], vt.shape[-1], u.shape[-2]), 0, s)
         least = ops.scale(ops.reduce_op("max", (s.rank - 1,), True)(s), self.share)
         counts = ops.op("binary", f="gt")(s, least)
         inverse = ops.op("unary", f="reciprocal")(ops.where(counts, s, ops.full((), 1, s)))
@@ -291,7 +301,12 @@ def matrix_rank(x: Tensor, *, rcond: float | None = None) -> Tensor:
     """The ranks of matrices, int64: how many singular values count (NumPy linalg.matrix_rank,
     PyTorch linalg.matrix_rank). Arguments and errors are as in `pinv`."""
     given = floating(x).detach()
-    share, s = _share("matrix_rank", rcond, given), svdvals(given)
+    share = _share("matrix_rank", rcond, given)
+    return _rank(svdvals(given), share)
+
+
+def _rank(s: Tensor, share: float) -> Tensor:
+    """How many singular values are more than a share of the largest."""
     if not s.shape[-1]:
         return reduce_sum(cast(s, int64), -1, False)
     return reduce_sum(cast(s > reduce_max(s, -1, True) * share, int64), -1, False)
@@ -316,10 +331,11 @@ def lstsq(a: Tensor, b: Any, rcond: float | None = None) -> LeastSquares:
     right = b.unsqueeze(1) if b.rank == 1 else b
     if a.rank < 2 or right.rank < 2 or a.shape[-2] != right.shape[-2]:
         raise ShapeError(f"lstsq: got shapes {a.shape}, {b.shape}, want as many rows")
-    x = matmul(pinv(a, rcond), right)
+    share = _share("lstsq", rcond, a)
+    inverse, values = PseudoInverse(share)(a)
+    x = matmul(inverse, right)
     off = matmul(a, x) - right
     residuals = reduce_sum(off * off, -2, False)
-    rank, values = matrix_rank(a, rcond=rcond), svdvals(a.detach())
     if b.rank == 1:
         residuals = plain_reshape(residuals, residuals.shape[:-1])
-    return LeastSquares(_unpaired(x, b.rank == 1), residuals, rank, values)
+    return LeastSquares(_unpaired(x, b.rank == 1), residuals, _rank(values, share), values)

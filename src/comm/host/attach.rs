@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -23,8 +24,12 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// layout, the number of ranks and the name space of their processes.
 type Preamble = [u64; 4];
 
+/// Between ranks that leave, how long the file may be locked before its name stays.
+const LEAVING: Duration = Duration::from_millis(100);
+
 /// Maps a group's segment and takes a rank in it. The first to come prepares the file, and the last
-/// removes its name, if it has one.
+/// removes its name, if it has one. A file of which all processes have ended before that makes room
+/// for a new one.
 ///
 /// # Errors
 /// [`Fault::System`].
@@ -33,8 +38,7 @@ pub fn attach(path: &Path, rank: usize, size: usize, timeout: Duration) -> Resul
         let text = format!("got rank {rank} of {size}, want a smaller one, of 1 to {MAX_RANKS}");
         return Err(refused(text));
     }
-    let file = open(path).map_err(|error| about(path, error))?;
-    lock(&file, timeout).map_err(|error| about(path, error))?;
+    let file = locked(path, timeout).map_err(|error| about(path, error))?;
     prepare(&file, size).map_err(|error| about(path, error))?;
     let segment = Segment::map(&file, size).map_err(|error| about(path, error))?;
     segment.member(rank).identity.claim(rank).map_err(|error| about(path, error))?;
@@ -43,6 +47,62 @@ pub fn attach(path: &Path, rank: usize, size: usize, timeout: Duration) -> Resul
     }
     file.unlock().map_err(|error| about(path, error))?;
     Ok(segment)
+}
+
+/// Removes the name of a segment that nobody is left in, if it has one still: nobody else is to
+/// join them. Where that fails, the next to come does it.
+pub fn leave(path: &Path) {
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    if let Ok(file) = file
+        && lock(&file, LEAVING).is_ok()
+        && is_at(&file, path).is_ok_and(|is_there| is_there)
+        && is_abandoned(&file).is_ok_and(|is_dead| is_dead)
+    {
+        // Nobody is told: the name may be gone, or belong to another user.
+        drop(remove(&file, path));
+    }
+}
+
+/// The locked file of a path, without those that are abandoned.
+fn locked(path: &Path, timeout: Duration) -> Result<File, String> {
+    loop {
+        let file = open(path).map_err(|error| error.to_string())?;
+        lock(&file, timeout)?;
+        if !is_at(&file, path).map_err(|error| error.to_string())? {
+            continue;
+        }
+        if !is_abandoned(&file).map_err(|error| error.to_string())? {
+            return Ok(file);
+        }
+        remove(&file, path).map_err(|error| error.to_string())?;
+    }
+}
+
+/// Whether a file still has the name under which it was opened, or is one in memory.
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    let own = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a file with a name is the segment of a group whose processes have all ended. Those of
+/// another layout or name space are not looked at.
+fn is_abandoned(file: &File) -> std::io::Result<bool> {
+    let (of, namespace) = (file.metadata()?, process::namespace()?);
+    let [magic, version, size, space] = read(file)?;
+    let size = size as usize;
+    let is_known = [magic, version, space] == [MAGIC, VERSION, namespace];
+    if of.nlink() == 0 || !is_known || !(1..=MAX_RANKS).contains(&size) {
+        return Ok(false);
+    }
+    if of.len() < Segment::bytes(size) as u64 {
+        return Ok(false);
+    }
+    let segment = Segment::map(file, size)?;
+    Ok(!(0..size).any(|rank| segment.member(rank).identity.is_there()))
 }
 
 fn about(path: &Path, error: impl Display) -> Fault {

@@ -25,7 +25,7 @@ mod wait;
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ const PAUSES: u32 = 200;
 /// A rank of a group of processes of this machine.
 pub struct Host {
     segment: Segment,
+    path: PathBuf,
     rank: usize,
     process: u32,
     timeout: Duration,
@@ -63,7 +64,8 @@ impl Host {
         let processors = available_parallelism().map_or(1, usize::from);
         let pauses = if size > processors { 0 } else { PAUSES };
         let (process, steps) = (std::process::id(), vec![Cell::default(); size].into());
-        Ok(Host { segment, rank, process, timeout, pauses, steps, fault: None })
+        let path = path.to_owned();
+        Ok(Host { segment, path, rank, process, timeout, pauses, steps, fault: None })
     }
 
     /// Does a rank's part of an operation unless the group has ended; a fault ends it.
@@ -164,6 +166,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             self.segment.member(self.rank).identity.leave();
+            attach::leave(&self.path);
         }
     }
 }

@@ -48,9 +48,22 @@ impl Identity {
         process::state(pid, self.started.load(Relaxed))
     }
 
+    /// Whether the rank has come and neither left nor ended.
+    pub fn is_there(&self) -> bool {
+        self.pid.load(Acquire) != 0 && self.ended().is_none()
+    }
+
     /// [`Identity::state`] if the rank will never come.
     pub fn ended(&self) -> Option<Liveness> {
         Some(self.state()).filter(|state| matches!(state, Liveness::Dead | Liveness::Gone))
+    }
+}
+
+#[cfg(test)]
+impl Identity {
+    /// Says that the rank is of a process which has ended, whose number is used again.
+    pub fn forge_dead(&self) {
+        self.started.fetch_add(1, Relaxed);
     }
 }
 

@@ -151,6 +151,7 @@ pub fn check_read(op: &'static str, view: &View) -> Result<()> {
     if mode() != Mode::Record {
         return Ok(());
     }
+    with(|recorder| recorder.recording.refuse_read());
     let line = view.block.recorded_at();
     let what = line.map_or_else(
         || {

@@ -16,6 +16,7 @@ fn a_value_that_is_only_recorded_is_not_read() {
         kept = Some(made[0].clone());
         Vec::new()
     });
+    assert!(recording.was_read());
     let kept = kept.unwrap();
     let error = kept.address(false).unwrap_err();
     assert!(matches!(&error, Error::Graph { message, .. } if message.contains("net.py:7")));

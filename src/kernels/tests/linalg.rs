@@ -101,3 +101,27 @@ fn the_first_matrix_without_a_result_is_named() {
         assert!(text(LinalgFn::Cholesky).contains("not positive definite at index [1, 3], want"));
     }
 }
+
+/// The elements beside the diagonal vanish late, after more steps for one eigenvalue than usual.
+#[test]
+fn symmetric_matrices_of_many_scales_have_eigenvalues() {
+    let n = 120;
+    let scales: [&dyn Fn(f64) -> f64; 3] =
+        [&|i| 10f64.powf(-15.0 * i / 120.0), &|i| 10f64.powf(-2.5 * i), &|_| 1.0];
+    let kernel = |i: usize, j: usize| (-0.5 * ((i as f64 - j as f64) * 10.0 / 164.0).powi(2)).exp();
+    for (number, scale) in scales.iter().enumerate() {
+        let drawn = noise(n * n, 5 + number as u64);
+        let element = |i: usize, j: usize| match number {
+            2 => kernel(i, j),
+            _ => (drawn[i * n + j] + drawn[j * n + i]) * scale(i as f64) * scale(j as f64),
+        };
+        let values: Vec<f64> = (0..n * n).map(|at| element(at / n, at % n)).collect();
+        let eigh = made(LinalgFn::Eigh, &Tensor::dense(DType::Float64, &[1, n, n], &values));
+        let image = product(&values, &eigh[1], [1, n, n, n]);
+        let scaled = eigh[1].iter().enumerate().map(|(at, v)| v * eigh[0][at % n]);
+        let most = values.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let scaled: Vec<f64> = scaled.map(|x| x / most).collect();
+        let image: Vec<f64> = image.iter().map(|x| x / most).collect();
+        assert_near(&image, &scaled, 1e-12, "A V");
+    }
+}

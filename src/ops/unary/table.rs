@@ -164,16 +164,14 @@ macro_rules! unary_rows {
             /// x, or alpha (e^x - 1) below 0 (ONNX Elu).
             Elu { alpha: Real } "elu" COSTLY
                 { x => if x <= T::ZERO { alpha * x.expm1::<L>() } else { x } } {}
-                { if alpha.0 > 0.0 { Output } else { Input };
-                  dy, s => if s <= T::ZERO { dy * elu_slope::<T, L>(s, alpha, alpha) } else { dy } }
-                ["x <= 0 ? T(alpha) * expm1(x) : x", "s <= 0 ? dy * elu_slope(s, T(alpha), T(alpha)) : dy"];
+                { Input; dy, x => if x <= T::ZERO { dy * (alpha * x.exp::<L>()) } else { dy } }
+                ["x <= 0 ? T(alpha) * expm1(x) : x", "x <= 0 ? dy * (T(alpha) * exp(x)) : dy"];
             /// gamma x, or gamma alpha (e^x - 1) below 0 (ONNX Selu).
             Selu { alpha: Real, gamma: Real } "selu" COSTLY
                 { x => if x <= T::ZERO { gamma * alpha * x.expm1::<L>() } else { gamma * x } } {}
-                { if alpha.0 > 0.0 && gamma.0 > 0.0 { Output } else { Input };
-                  dy, s => selu_gradient::<T, L>(dy, s, alpha, gamma) }
+                { Input; dy, x => selu_gradient::<T, L>(dy, x, alpha, gamma) }
                 ["x <= 0 ? T(gamma) * T(alpha) * expm1(x) : T(gamma) * x",
-                 "selu_gradient(dy, s, T(alpha), T(gamma))"];
+                 "dy * (x <= 0 ? T(gamma) * T(alpha) * exp(x) : T(gamma))"];
             /// alpha x + gamma, clamped between 0 and 1 (ONNX HardSigmoid, whose beta is gamma here).
             HardSigmoid { alpha: Real, gamma: Real } "hardsigmoid" CHEAP
                 { x => clip(x * alpha + gamma, Some(T::ZERO), Some(T::ONE)) } {}

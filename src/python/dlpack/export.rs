@@ -94,9 +94,10 @@ impl Handle {
     ) -> PyResult<Bound<'py, PyAny>> {
         let view = self.target_in("__dlpack__")?;
         let place = place(view.block.device());
-        if dl_device.is_some_and(|wanted| wanted != place) {
+        if let Some(wanted) = dl_device.filter(|wanted| *wanted != place) {
             let message = format!(
-                "__dlpack__: got a tensor on {:?} for device {dl_device:?}; copy it: t.to(device)",
+                "__dlpack__: got a tensor on {:?} for DLPack's device {wanted:?}; copy it: \
+                 t.to(device)",
                 view.block.device()
             );
             return Err(PyBufferError::new_err(message));

@@ -163,6 +163,13 @@ impl PyRecording {
         self.ended().as_ref().is_some_and(Recording::state_is_late)
     }
 
+    /// Whether a value was asked for, which a recording does not have. False until the recording
+    /// ends.
+    #[getter]
+    fn was_read(&self) -> bool {
+        self.ended().as_ref().is_some_and(Recording::was_read)
+    }
+
     /// None if both recordings are sealed and have the same stream of operations on the same
     /// tensors; otherwise the first difference, and where it is in the program.
     fn difference(&self, py: Python<'_>, other: &PyRecording) -> PyResult<Option<String>> {

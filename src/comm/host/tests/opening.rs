@@ -28,6 +28,36 @@ fn the_last_rank_removes_the_name() {
     assert!((1 << 20..3 << 20).contains(&bytes));
 }
 
+/// A process that joins a group and ends without a word.
+fn dead(path: &Path, rank: usize, size: usize) {
+    let host = Host::open(path, rank, size, LONG).unwrap();
+    host.segment.member(rank).identity.forge_dead();
+    std::mem::forget(host);
+}
+
+#[test]
+fn nobody_joins_the_dead() {
+    let path = fresh("dead");
+    for size in [2, 3] {
+        dead(&path, 0, 2);
+        let hosts: Vec<Host> =
+            (0..size).map(|rank| Host::open(&path, rank, size, LONG).unwrap()).collect();
+        assert!(!path.exists());
+        drop(hosts);
+    }
+}
+
+#[test]
+fn the_last_to_leave_removes_the_name() {
+    let path = fresh("leave");
+    let hosts: Vec<Host> = (0..2).map(|rank| Host::open(&path, rank, 3, LONG).unwrap()).collect();
+    for (left, host) in hosts.into_iter().enumerate() {
+        assert!(path.exists(), "{left}");
+        drop(host);
+    }
+    assert!(!path.exists());
+}
+
 #[test]
 fn ranks_that_come_at_once_form_one_group() {
     for attempt in 0..50 {

@@ -84,6 +84,6 @@ fn the_same_recording_is_always_rewritten_alike() {
     let got = ways.map(|options| fingerprint((0..500).filter_map(|seed| of(seed, &options))));
     assert_eq!(
         got,
-        [15_442_912_121_041_957_433, 3_888_653_385_648_146_547, 15_442_912_121_041_957_433]
+        [15_112_003_120_012_368_973, 18_273_894_526_787_532_903, 15_112_003_120_012_368_973]
     );
 }

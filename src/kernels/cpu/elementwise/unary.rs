@@ -219,18 +219,9 @@ fn scaled<T: Float>(a: T, x: T) -> T {
     if (a == T::ZERO) & !x.is_nan() { T::ZERO } else { product }
 }
 
-/// The slope of scale (e^x - 1), computed from its value if that was saved, in the negative range.
 #[inline(always)]
-fn elu_slope<T: Float, L: Level>(saved: T, scale: T, sign: T) -> T {
-    if sign > T::ZERO { saved + scale } else { scale * saved.exp::<L>() }
-}
-
-#[inline(always)]
-fn selu_gradient<T: Float, L: Level>(dy: T, saved: T, alpha: T, gamma: T) -> T {
-    let both = if alpha < gamma { alpha } else { gamma };
-    let below = dy * elu_slope::<T, L>(saved, gamma * alpha, both);
-    let above = dy * gamma;
-    if saved <= T::ZERO { below } else { above }
+fn selu_gradient<T: Float, L: Level>(dy: T, x: T, alpha: T, gamma: T) -> T {
+    dy * if x <= T::ZERO { gamma * alpha * x.exp::<L>() } else { gamma }
 }
 
 #[inline(always)]

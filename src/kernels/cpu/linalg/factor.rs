@@ -4,6 +4,7 @@ use nalgebra::linalg::{Cholesky, LU, QR};
 use nalgebra::{DMatrix, DVector, Dyn, RealField};
 
 use super::jacobi::{self, Factors};
+use super::tridiagonal;
 use crate::dtype::Element;
 use crate::ops::linalg::LinalgFn;
 
@@ -129,6 +130,6 @@ fn eigh<T: Real>(a: DMatrix<T>) -> Result<Vec<DMatrix<T>>, Refusal> {
     check_finite(&lower)?;
     let mirrored = |i: usize, j: usize| lower[(i.max(j), i.min(j))].to_f64();
     let whole = DMatrix::from_fn(lower.nrows(), lower.nrows(), mirrored);
-    let (values, vectors) = jacobi::eigh(whole).ok_or(ENDLESS)?;
+    let (values, vectors) = tridiagonal::eigh(whole).ok_or(ENDLESS)?;
     Ok(vec![rounded(column(&values)), rounded(vectors)])
 }

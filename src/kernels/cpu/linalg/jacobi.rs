@@ -1,12 +1,18 @@
-//! Singular values and eigenvalues by rotations of pairs of columns (Hestenes 1958; Demmel and
-//! Veselic 1992), in float64. They take longer than a reduction to few diagonals, but nalgebra's
-//! results after one are wrong, or NaN, for some matrices of deficient rank.
+//! Singular values by rotations of pairs of columns (Hestenes 1958; Demmel and Veselic 1992), in
+//! float64, of a matrix that two QR factorisations have made all but diagonal (Drmac and Veselic
+//! 2008). It takes longer than a reduction to two diagonals, but nalgebra's results after one are
+//! wrong, or NaN, for some matrices of deficient rank.
 
-use nalgebra::linalg::QR;
+use nalgebra::linalg::{ColPivQR, QR};
 use nalgebra::{DMatrix, DVector};
 
-/// Passes over all pairs before it is given up: 6 to 12 are usual.
+use super::columns::{Rotation, pair, picked};
+use crate::kernels::cpu::simd::isa::Isa;
+
+/// Passes over all pairs before it is given up: 5 to 12 are usual.
 const SWEEPS: usize = 60;
+/// Fewer columns than this take less time as they are.
+const FEW: usize = 32;
 /// Columns shorter than this count as zeros, next to a longest one of 1 or more: their squares
 /// would underflow, and rounding errors keep them from becoming orthogonal.
 const SHORTEST: f64 = 1e-140;
@@ -28,36 +34,23 @@ pub fn svd(a: DMatrix<f64>) -> Option<Factors> {
         return Some(Factors { u: v, s, v: u });
     }
     let scale = scale(&a);
-    let (q, r) = QR::new(a / scale).unpack();
-    let Factors { u, s, v } = factors(r)?;
-    Some(Factors { u: q * u, s: s * scale, v })
+    let (left, r, order) = ColPivQR::new(a / scale).unpack();
+    let Factors { u, s, mut v } = if r.ncols() < FEW { factors(r)? } else { prepared(r)? };
+    order.inv_permute_rows(&mut v);
+    Some(Factors { u: left * u, s: s * scale, v })
 }
 
-/// The eigenvalues of a symmetric matrix of finite numbers in ascending order, and the eigenvectors
-/// as columns; None if rotations do not converge.
-pub fn eigh(a: DMatrix<f64>) -> Option<(DVector<f64>, DMatrix<f64>)> {
-    let scale = scale(&a);
-    let a = a / scale;
-    // With this on the diagonal none is negative, and they are the singular values.
-    let shift = DMatrix::from_diagonal_element(a.nrows(), a.nrows(), a.norm());
-    let Factors { v, .. } = factors(&a + shift)?;
-    let image = a * &v;
-    let value = |j: usize| v.column(j).dot(&image.column(j)) * scale;
-    let mut order: Vec<(usize, f64)> = (0..v.ncols()).map(|j| (j, value(j))).collect();
-    order.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let values = DVector::from_iterator(order.len(), order.iter().map(|&(_, value)| value));
-    Some((values, picked(&v, &order)))
+/// The factors of a square matrix that is made all but diagonal first.
+fn prepared(r: DMatrix<f64>) -> Option<Factors> {
+    let (right, r) = QR::new(r.transpose()).unpack();
+    let Factors { u, s, v } = factors(r.transpose())?;
+    Some(Factors { u, s, v: right * v })
 }
 
 /// What elements are divided by, so that squares neither overflow nor underflow.
 pub fn scale(a: &DMatrix<f64>) -> f64 {
     let most = a.amax();
     if most > 0.0 { most } else { 1.0 }
-}
-
-/// The columns in this order.
-fn picked(columns: &DMatrix<f64>, order: &[(usize, f64)]) -> DMatrix<f64> {
-    DMatrix::from_fn(columns.nrows(), order.len(), |i, j| columns[(i, order[j].0)])
 }
 
 /// The factors of a square matrix.
@@ -83,17 +76,20 @@ fn factors(mut w: DMatrix<f64>) -> Option<Factors> {
 /// Makes each pair of columns of W orthogonal in turn, and rotates those of V alike; whether any
 /// was not.
 fn rotate_all(w: &mut DMatrix<f64>, v: &mut DMatrix<f64>) -> bool {
-    let (n, mut any) = (w.ncols(), false);
+    let (n, isa, mut any) = (w.ncols(), Isa::active(), false);
     let tolerance = f64::EPSILON * (4.0 + (n as f64).sqrt());
+    let mut squares: Vec<f64> = w.column_iter().map(|column| column.norm_squared()).collect();
     for p in 0..n {
         for q in p + 1..n {
-            let product = w.column(p).dot(&w.column(q));
-            let [a, b] = [p, q].map(|i| w.column(i).norm_squared());
+            let mut columns = pair(w, p, q);
+            let (product, [a, b]) = (columns.product(isa), [squares[p], squares[q]]);
             let are_long = a.min(b) > SHORTEST * SHORTEST;
             if are_long && product.abs() > tolerance * a.sqrt() * b.sqrt() {
-                let turn = Rotation::new(a, b, product);
-                turn.apply(w, p, q);
-                turn.apply(v, p, q);
+                let (turn, tangent) = orthogonal(a, b, product);
+                columns.rotate(isa, turn);
+                pair(v, p, q).rotate(isa, turn);
+                squares[p] -= tangent * product;
+                squares[q] += tangent * product;
                 any = true;
             }
         }
@@ -101,29 +97,11 @@ fn rotate_all(w: &mut DMatrix<f64>, v: &mut DMatrix<f64>) -> bool {
     any
 }
 
-/// A rotation of two columns.
-#[derive(Clone, Copy)]
-struct Rotation {
-    cosine: f64,
-    sine: f64,
-}
-
-impl Rotation {
-    /// That which makes columns of these squared lengths and this product orthogonal.
-    fn new(a: f64, b: f64, product: f64) -> Rotation {
-        let zeta = (b - a) / (2.0 * product);
-        let tangent = 1f64.copysign(zeta) / (zeta.abs() + zeta.hypot(1.0));
-        let cosine = 1.0 / tangent.hypot(1.0);
-        Rotation { cosine, sine: cosine * tangent }
-    }
-
-    /// Rotates columns p and q, of which p comes first.
-    fn apply(self, columns: &mut DMatrix<f64>, p: usize, q: usize) {
-        let Rotation { cosine: c, sine: s } = self;
-        let n = columns.nrows();
-        let (left, right) = columns.as_mut_slice().split_at_mut(q * n);
-        for (x, y) in left[p * n..][..n].iter_mut().zip(&mut right[..n]) {
-            (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
-        }
-    }
+/// The rotation that makes columns of these squared lengths and this product orthogonal, and the
+/// tangent of its angle.
+fn orthogonal(a: f64, b: f64, product: f64) -> (Rotation, f64) {
+    let zeta = (b - a) / (2.0 * product);
+    let tangent = 1f64.copysign(zeta) / (zeta.abs() + zeta.hypot(1.0));
+    let cosine = 1.0 / tangent.hypot(1.0);
+    (Rotation { cosine, sine: cosine * tangent }, tangent)
 }

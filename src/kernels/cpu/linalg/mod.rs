@@ -2,8 +2,10 @@
 //! do not depend on how many there are.
 #![allow(unsafe_code)]
 
+mod columns;
 mod factor;
 mod jacobi;
+mod tridiagonal;
 
 use std::sync::Arc;
 

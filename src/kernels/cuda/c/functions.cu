@@ -47,15 +47,6 @@ template <class T> T softsign_gradient(T dy, T x) {
     return dy / d / d;
 }
 
-// The slope of scale (e^x - 1), computed from its value if that was saved, where x is negative.
-template <class T> T elu_slope(T saved, T scale, T sign) {
-    return sign > 0 ? saved + scale : scale * exp(saved);
-}
-template <class T> T selu_gradient(T dy, T saved, T alpha, T gamma) {
-    T both = alpha < gamma ? alpha : gamma;
-    return saved <= 0 ? dy * elu_slope(saved, gamma * alpha, both) : dy * gamma;
-}
-
 // Neither exponential overflows, and the smaller of two results is exact.
 template <class T> T sigmoid(T x) {
     T e = exp(-fabs(x));

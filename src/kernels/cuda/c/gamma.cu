@@ -12,6 +12,7 @@ inline double digamma_above(double y) {
 
 template <class T> T digamma(T wide) {
     double x = wide;
+    if (x == 0) return T(-1 / x);
     if (!(x < 0)) return T(digamma_above(x));
     // The reflection: psi(x) = psi(1 - x) - pi / tan(pi x).
     double turn = x - rint(x);
