@@ -104,6 +104,16 @@ def test_derivatives_of_any_order():
         np.testing.assert_allclose(y.to_numpy(), factor * x.to_numpy() ** power, rtol=1e-12)
 
 
+def test_of_a_shared_extreme():
+    """Of squared extremes: twice the gradient, by the share of each."""
+    x, u = parameter([2.0, 5.0]), parameter([3.0, 2.0, 3.0])
+    y = autograd.scatter_reduce(x, 0, np.array([0, 1, 0]), u, "amax")
+    first = autograd.gradients(autograd.sum(y**2), [x, u], create_graph=True)
+    assert [t.tolist() for t in first] == [[0, 10], [3, 0, 3]]
+    found = autograd.gradients(autograd.sum(first[0]) + autograd.sum(first[1]), [x, u])
+    assert [t.tolist() for t in found] == [[0, 2], [1, 0, 1]]
+
+
 def test_a_hessian_vector_product():
     """Of a quadratic form, whose Hessian is known, through the seed and through a product."""
     rng = np.random.default_rng(0)

@@ -213,3 +213,62 @@ def test_fmod_of_the_least_integer(dtype):
     assert from_numpy(a, dtype=dtype).fmod(from_numpy(b, dtype=dtype)).numpy().tolist() == [
         -7, 5, *np.fmod(a[2:], b[2:]).tolist()
     ]  # fmt: skip
+
+
+#: Functions of integers and a number, which do not widen them.
+BESIDE = {
+    "clamp": lambda t, n: autograd.clamp(t, n, n),
+    "clamp_min": autograd.clamp_min,
+    "clamp_max": lambda t, n: t.clamp_max(n),
+    "clamp_": lambda t, n: t.clone().clamp_(n),
+    "fmod": autograd.fmod,
+    "fmax": autograd.fmax,
+    "fmin": autograd.fmin,
+    "maximum": autograd.maximum,
+    "remainder": autograd.remainder,
+    "where": lambda t, n: autograd.where(t > 3, t, n),
+    "where, first": lambda t, n: autograd.where(t > 3, n, t),
+    "addcmul": lambda t, n: autograd.addcmul(t, t, n),
+    "sum": lambda t, n: autograd.sum(n, t),
+    "max": lambda t, n: autograd.max(n, t),
+    "min": lambda t, n: autograd.min(n, t),
+    "prelu": autograd.prelu,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_number_keeps_the_dtype_as_in_a_sum(name, dtype):
+    t, compute = from_numpy(np.array([1, 3, 9]), dtype=dtype), BESIDE[name]
+    assert compute(t, 2).dtype == t.dtype
+    if name != "clamp_":
+        assert compute(t, 2.5).dtype == tensor.float32
+    most = np.iinfo(dtype).max
+    beyond = most + 1 if dtype != "int64" else 2**63
+    if name == "clamp_max":
+        assert compute(t, beyond).tolist() == [1, 3, 9]
+    else:
+        with pytest.raises(ValueError, match=f"the number {beyond} does not fit {dtype}"):
+            compute(t, beyond)
+
+
+def test_a_number_of_numpy_keeps_the_dtype():
+    t = from_numpy(np.array([1, 3, 9]), dtype="uint8")
+    for name in ("clamp", "clamp_max", "fmod", "where", "fmax"):
+        assert BESIDE[name](t, np.int64(2)).dtype == BESIDE[name](t, np.array(2)).dtype == t.dtype
+
+
+def test_bounds_beyond_the_dtype_do_not_bind():
+    t = from_numpy(np.array([0, 3, 255]), dtype="uint8")
+    for made in (t.clamp(-1, 300), t.clamp(max=300), t.clamp_min(-(2**70)), t.clip(-1, 300)):
+        assert made.dtype == t.dtype and made.tolist() == [0, 3, 255]
+
+
+def test_floats_beside_float64_keep_their_digits():
+    t = from_numpy(np.array([0.1, -0.3]), dtype="float64")
+    for tenth in (0.1, np.float64(0.1), np.array([0.1, 0.1])):
+        assert autograd.isclose(t, tenth, 0.0, 0.0).tolist() == [True, False]
+        assert autograd.prelu(t, tenth).tolist() == [0.1, -0.3 * 0.1]
+        assert autograd.add_all(t, tenth).tolist() == [0.2, -0.3 + 0.1]
+    half = from_numpy(np.ones(2), dtype="float16")
+    assert autograd.add_all(half, 0.5).dtype == autograd.max(half, half, 0.5).dtype == half.dtype

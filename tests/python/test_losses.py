@@ -214,6 +214,15 @@ def test_no_elements():
             assert call(empty, none, reduction="sum", **named).tolist() == [0]
             assert not call(empty, none, reduction="none", **named).numel
             assert math.isnan(call(empty, none, **named).item())
+    for shape in ((2, 3, 0), (2, 3, 0, 4), (0, 3, 2)):
+        rows = (shape[0], *shape[2:])
+        maps, labels = from_numpy(np.zeros(shape, np.float32)), np.zeros(rows, np.int32)
+        for call in (CROSS, NLL):
+            for named in ({}, {"ignore_index": 3}, {"weight": np.ones(3)}):
+                assert call(maps, labels, reduction="none", **named).shape == rows
+                assert call(maps, labels, reduction="sum", **named).tolist() == [0]
+        assert CROSS(maps, maps, reduction="none").shape == rows
+        assert CROSS(maps, labels, reduction="none", label_smoothing=0.1).shape == rows
     calls = [
         lambda r: autograd.l1_loss(empty, empty, r),
         lambda r: autograd.mse_loss(empty, empty, r),

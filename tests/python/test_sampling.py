@@ -25,6 +25,23 @@ def test_classes_are_drawn_as_often_as_they_weigh():
     np.testing.assert_allclose(np.bincount(second, minlength=6) / 50_000, after, atol=1e-2)
 
 
+def test_classes_of_no_weight_are_never_drawn_again():
+    for dtype in ("float64", "float32", "float16", "int32"):
+        weights = np.zeros((3, 3000))
+        weights[0, 7::5] = 1  # whose sums are inexact in float16
+        weights[1, 2998] = 3
+        weights[2, 100:200:99] = 2
+        drawn = from_numpy(weights.astype(dtype)).multinomial(20_000, True).to_numpy()
+        assert (np.take_along_axis(weights, drawn, 1) > 0).all()
+        assert set(drawn[2].tolist()) == {100, 199}
+
+
+def test_the_last_classes_are_drawn_where_sums_no_longer_grow():
+    weights = np.r_[2.0**24, np.ones(5), 0].astype(np.float32)
+    drawn = from_numpy(weights).multinomial(1000, True).to_numpy()
+    assert drawn.max() < 6
+
+
 def test_all_classes_without_replacement():
     drawn = from_numpy(np.ones((20, 6), np.float32)).multinomial(6).to_numpy()
     assert (np.sort(drawn) == np.arange(6)).all() and len({*map(tuple, drawn)}) > 5

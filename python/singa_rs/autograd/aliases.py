@@ -133,7 +133,7 @@ def take_along_dim(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
     """`take_along_axis`, of the flattened tensor and indices by default (PyTorch
     take_along_dim)."""
     if axis is None:
-        indices = as_tensor(indices)
+        indices = as_tensor(indices, x.device)
         indices = shape.plain_reshape(indices, (indices.numel,))
     return take_along_axis(x, indices, axis)
 

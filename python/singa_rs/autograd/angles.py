@@ -10,6 +10,8 @@ import numpy as np
 
 from .._core import float64
 from ..tensor import Tensor
+from ..tensor.dtypes import fits
+from ..tensor.numbers import as_number
 from . import binary, ops
 from .casting import cast
 from .finite import _flags
@@ -70,16 +72,27 @@ def atan2(y: Tensor, x: Any) -> Tensor:
     return Atan2()(*float_operands("atan2", y, x))[0]
 
 
+def _binding(bound: Any, x: Tensor, side: int) -> Any:
+    """A bound, or None for an int that all integers of the dtype of `x` are within."""
+    value = None if isinstance(bound, Tensor) else as_number(bound)
+    if not isinstance(value, int) or not x.dtype.is_int or fits(value, x.dtype):
+        return bound
+    return None if value * side > 0 else bound
+
+
 @public(methods="clamp")
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`x` within bounds that are numbers, or tensors that broadcast (PyTorch clamp, NumPy clip); a
-    bound that is None does not bind. Where `x` equals a tensor, both share the gradient.
+    bound that is None does not bind, nor does one beyond the integers that `x` can hold. Where `x`
+    equals a tensor, both share the gradient.
 
     Raises:
         ShapeError: shapes that do not broadcast.
+        ValueError: an int that the integer type of `x` cannot hold, but that binds.
     """
     if not isinstance(min, Tensor) and not isinstance(max, Tensor) and x.dtype.is_float:
         return FUNCTIONS["clip"](x, min, max)
+    min, max = _binding(min, x, -1), _binding(max, x, 1)
     given = [one for one in (min, max) if one is not None]
     made, *bounds = _operands("clamp", x, *given)
     if min is not None:

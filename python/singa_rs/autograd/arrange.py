@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core import ShapeError, bool_
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import device_of
 from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import promoted
@@ -164,7 +165,7 @@ def meshgrid(*xs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: got indexing {indexing!r}, want 'xy' or 'ij'")
-    given = [as_tensor(x) for x in xs]
+    given = [as_tensor(x, device_of(xs)) for x in xs]
     for x in given:
         if x.rank > 1:
             raise ShapeError(f"meshgrid: got shape {x.shape}, want vectors")

@@ -197,13 +197,17 @@ def tensor_scatter(past: Tensor, update: Tensor, start: Tensor, axis: int = -2) 
         GraphError: tensors whose gradient is recorded, since there is none through the update.
     """
     name = "tensor_scatter"
-    if mode.tape and any(x._creator is not None or x.stores_grad for x in (past, update)):
+    if mode.tape and any(map(_is_on_tape, (past, update))):
         have = "a tensor whose gradient is recorded"
         raise GraphError(f"{name}: got {have}, want no_grad or evaluation: it has no gradient")
     if not start.dtype.is_int:
         raise DTypeError(f"{name}: got start of {start.dtype.name}, want integers")
     ops.op(name, axis=whole(axis, f"{name}: axis"))(past, update, cast(start, int64))
     return past
+
+
+def _is_on_tape(x: Tensor) -> bool:
+    return x._creator is not None or x._is_cut or x.stores_grad
 
 
 @functools.lru_cache(maxsize=64)

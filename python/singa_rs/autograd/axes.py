@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_shape
+from ..tensor.creation import as_shape, device_of
 from ..tensor.numbers import whole, wholes
 from .arrange import flip
 from .index import getitem
@@ -153,7 +153,7 @@ def atleast_3d(x: Tensor) -> Tensor:
 
 
 def _tensors(op: str, xs: Any) -> list[Tensor]:
-    made = [as_tensor(x) for x in xs]
+    made = [as_tensor(x, device_of(xs)) for x in xs]
     if not made:
         raise ShapeError(f"{op}: got no tensors, want at least one")
     return made

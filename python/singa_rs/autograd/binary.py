@@ -12,6 +12,7 @@ from .._core import bool_, float32, float64
 from ..errors import FOREIGN, called, reraise
 from ..tensor import Tensor, as_tensor
 from ..tensor.arrays import operand
+from ..tensor.creation import device_of
 from ..tensor.dtypes import promote
 from ..tensor.numbers import as_number
 from . import ops
@@ -265,8 +266,9 @@ def _make_function(cls: type[Binary]) -> Function:
 
 def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:
     """`cls` of two operands, one of which may be a number or an array."""
-    if cls.f in _OF_BOOLS:  # True and False are bools, not integers
-        a, b = (as_tensor(x) if isinstance(x, (bool, np.bool_)) else x for x in (a, b))
+    if cls.f in _OF_BOOLS and not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        to = device_of((a, b))  # True and False are bools, not integers
+        a, b = (as_tensor(x, to) if isinstance(x, (bool, np.bool_)) else x for x in (a, b))
     try:
         if isinstance(a, Tensor):
             number = b if type(b) in (float, int) else as_number(b)

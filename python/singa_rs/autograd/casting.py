@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import _core
-from .._core import float32
-from ..tensor import Tensor
-from ..tensor.creation import as_operand, device_of
-from ..tensor.dtypes import promote
+from .._core import float32, float64
+from ..tensor import Tensor, as_tensor
+from ..tensor.creation import as_operand, device_of, from_numpy
+from ..tensor.dtypes import promote, with_scalar
+from ..tensor.numbers import as_array, as_number
 from . import ops
 from .rule import Rule
 from .table import public
@@ -61,12 +65,41 @@ def convert(x: Tensor, to: Any) -> Tensor:
     return x if x.dtype == to else Convert(to)(x)[0]
 
 
+def with_numbers(op: str, xs: Sequence[Any]) -> tuple[Any, ...]:
+    """Operands in which numbers beside tensors are tensors of the dtype that arithmetic takes them
+    in, which they do not widen; bools are left as they are.
+
+    Raises:
+        ValueError: an int that the integer type cannot hold.
+    """
+    dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
+    if not dtypes or len(dtypes) == len(xs):
+        return tuple(xs)
+    have, to = functools.reduce(promote, dtypes), device_of(xs)
+
+    def made(x: Any) -> Any:
+        value = None if isinstance(x, (Tensor, bool, np.bool_)) else as_number(x)
+        return x if value is None else as_tensor(value, to, with_scalar(op, have, value))
+
+    return tuple(map(made, xs))
+
+
+def _precise(x: Any, to: Any) -> Tensor:
+    """An operand beside float64, in which floats keep their digits."""
+    if isinstance(x, Tensor):
+        return x
+    array = as_array(x, "as_tensor")
+    is_float = array.dtype.kind == "f"
+    return from_numpy(array, to, float64) if is_float else as_operand(array, (float64,), to)
+
+
 def promoted(xs: Sequence[Any], counts: bool = True) -> tuple[Tensor, ...]:
     """The tensors (or arrays) in the dtype that arithmetic on all of them computes in; bools stay
     bools where they are not counted."""
     dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
     to = device_of(xs)
-    made = tuple(as_operand(x, dtypes, to) for x in xs)
+    is_wide = float64 in dtypes
+    made = tuple(_precise(x, to) if is_wide else as_operand(x, dtypes, to) for x in xs)
     if not made:
         return made
     want = made[0].dtype

@@ -15,7 +15,7 @@ from .index import Where, as_indices, gather
 from .loss import SoftMaxCrossEntropy, is_traced, target_of
 from .reduce import as_axes, log_softmax, reduce_sum
 from .rule import Rule
-from .shape import reshape, transpose
+from .shape import plain_reshape, transpose
 from .table import public
 from .terms import check_reduction, like, limited, reduced, wide
 
@@ -98,7 +98,7 @@ def _row_weights(labels: _Labels, weight: Tensor | None, x: Tensor) -> Tensor | 
 
 
 def _along_classes(weight: Tensor, x: Tensor, along: int) -> Tensor:
-    return reshape(weight, (x.shape[along],) + (1,) * (x.rank - along - 1))
+    return plain_reshape(weight, (x.shape[along],) + (1,) * (x.rank - along - 1))
 
 
 def _smoothed(
@@ -119,7 +119,7 @@ def _of_labels(
     labels = _labels(name, x, t, along, options.ignored)
     weight = _class_weights(name, options.weight, x, along)
     own = take_along_axis(x, column(labels.places, along), along)
-    rows = 0 - reshape(own, labels.places.shape)
+    rows = 0 - plain_reshape(own, labels.places.shape)
     if labels.counts is not None:
         rows = _only(labels.counts, rows)
     counted = _row_weights(labels, weight, rows)
@@ -284,7 +284,7 @@ def _rows(x: Tensor, along: int) -> Tensor:
     order = [*range(along), *range(along + 1, x.rank), along]
     moved = x if along == x.rank - 1 else transpose(x, order)
     classes = x.shape[along]
-    return reshape(moved, (x.numel // max(classes, 1), classes))
+    return plain_reshape(moved, (x.numel // max(classes, 1), classes))
 
 
 class _Known(Rule):

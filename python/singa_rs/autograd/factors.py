@@ -54,6 +54,13 @@ def _over_gaps(x: Tensor, of: Tensor) -> Tensor:
     return ops.where(none, nil, ops.div(x, ops.where(none, ops.full((), 1, gaps), gaps)))
 
 
+def _over(x: Tensor, by: Tensor) -> Tensor:
+    """`x / by`, 0 where both are 0."""
+    is_zero = ops.scalar_op("eq", 0)
+    none = ops.op("binary", f="and")(is_zero(x), is_zero(by))
+    return ops.div(x, ops.where(none, ops.full((), 1, by), by))
+
+
 class Cholesky(Rule):
     """The lower triangular factor L of matrices L L^T."""
 
@@ -113,18 +120,18 @@ class SVD(Rule):
         inner = ops.add(ops.mul(turns[0], _columns(s)), ops.mul(turns[1], _rows(s)))
         inner = ops.add(inner, _diagonal(ds))
         made = ops.matmul(ops.matmul(u, inner), vt)
-        inverse = ops.op("unary", f="reciprocal")(s)
         if u.shape[-2] > u.shape[-1]:
-            made = ops.add(made, ops.matmul(ops.mul(_apart(u, du), _columns(inverse)), vt))
+            made = ops.add(made, ops.matmul(_over(_apart(u, du), _columns(s)), vt))
         if v.shape[-2] > v.shape[-1]:
-            right = ops.mul(_apart(v, dv), _columns(inverse))
+            right = _over(_apart(v, dv), _columns(s))
             made = ops.add(made, ops.matmul(u, ops.swap(right)))
         return (made,)
 
     @staticmethod
     def _turn(u: Tensor, du: Tensor, s: Tensor) -> Tensor:
         product = ops.matmul(ops.swap(u), du)
-        return _over_gaps(ops.sub(product, ops.swap(product)), ops.op("unary", f="square")(s))
+        turn = _over_gaps(ops.sub(product, ops.swap(product)), s)
+        return _over(turn, ops.add(_columns(s), _rows(s)))  # squares might overflow
 
 
 def _apart(u: Tensor, du: Tensor) -> Tensor:
@@ -198,7 +205,8 @@ def svd(x: Tensor) -> SVDResult:
 
     The gradient through U and Vh is defined for results that do not depend on the signs of their
     columns and rows, nor on how those of equal singular values are turned; it is infinite or NaN
-    where a singular value is 0.
+    where it comes through the column or row of a singular value that is 0, unless x is square. That
+    through S alone is finite.
 
     Args:
         x: (..., m, n), of float32 or float64; integers become float32.

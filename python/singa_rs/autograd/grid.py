@@ -52,7 +52,8 @@ def _inside(at: Tensor, n: int, padding: str, align: bool) -> Tensor:
     if padding == "zeros":
         return at
     at = _reflected(at, n, align) if padding == "reflection" else at
-    return at.clip(0.0, n - 1.0)
+    # Unlike those of `clip`, places exactly at an end get no gradient, as in PyTorch.
+    return where(at.detach() <= 0, 0.0, where(at.detach() >= n - 1, n - 1.0, at))
 
 
 def _taps(at: Tensor, n: int, kind: str, padding: str, align: bool) -> list[_Tap]:
@@ -117,7 +118,8 @@ def grid_sample(
             before y, or (x, y, z) in volumes, each from -1 to 1.
         mode: "nearest" (halves go to even elements), "bilinear" (also called "linear" and
             "trilinear") or "bicubic" ("cubic").
-        padding_mode: what is outside of the image: "zeros", the "border", or its "reflection".
+        padding_mode: what is outside of the image: "zeros", the "border", or its "reflection". But
+            for "zeros", the grid gets no gradient at the outermost elements and beyond.
         align_corners: whether -1 and 1 are the centres of the outermost elements, else their edges.
 
     Returns:

@@ -17,7 +17,7 @@ from ..tensor.dtypes import promote
 from ..tensor.indexing import parse
 from ..tensor.numbers import as_array, whole
 from . import ops
-from .casting import cast
+from .casting import cast, with_numbers
 from .mode import mode
 from .ops import Grads, Tensors
 from .rule import Rule, function
@@ -268,16 +268,20 @@ def where(*operands: Any, **named: Any) -> Tensor:
     `where(x, y, condition)`, as in SINGA, with bools third: a tensor, an array, a nested list.
     Given by name, the condition may be of any dtype; it holds where it is not zero.
 
+    Numbers take the dtype of a tensor as in arithmetic.
+
     Raises:
         TypeError: an order that is neither.
+        ValueError: an int that the integer type of the tensor cannot hold.
     """
     x, y, condition = _ordered(operands, named)
     like = next((t for t in (x, y) if isinstance(t, Tensor) and t.dtype.is_float), None)
     if like is not None:
         x, y = (as_tensor(t, like.device, like.dtype) for t in (x, y))
     else:
+        x, y = with_numbers("where", (x, y))
         dtypes = [t.dtype for t in (x, y) if isinstance(t, Tensor)]
-        to = device_of((x, y))
+        to = device_of((x, y, condition))
         x, y = as_operand(x, dtypes, to), as_operand(y, dtypes, to)
     if x.dtype != y.dtype:
         want = promote(x.dtype, y.dtype)

@@ -116,7 +116,7 @@ def recorded(a: Tensor, *values: Any) -> bool:
 
 def _has_gradient(value: Any) -> bool:
     is_wanted = isinstance(value, Tensor) and value.requires_grad
-    return is_wanted and (value._creator is not None or value._stores_grad)
+    return is_wanted and (value._creator is not None or value._is_cut or value._stores_grad)
 
 
 def _join(a: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy as np
 from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
+from .blocks import blocks
 from .casting import cast, floating, promoted
-from .index import gather, where
+from .index import gather, getitem, where
 from .reduce import as_axes
+from .shape import cat
 from .statistics import _narrow, _wide, norm
 from .table import public
 from .terms import limited
@@ -78,8 +81,18 @@ def cdist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
     a, b = (floating(t) for t in promoted((a, b)))
     if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: got shapes {a.shape}, {b.shape}, want rows of one length")
-    apart = _wide(a).unsqueeze(-2) - _wide(b).unsqueeze(-3)
-    return cast(norm(apart, real(p, "cdist: p"), -1), a.dtype)
+    rows, others, order = _wide(a), _wide(b), real(p, "cdist: p")
+    first, last = ((*(1,) * (max(a.rank, b.rank) - t.rank), *t.shape)[:-2] for t in (a, b))
+    each = others.shape[-2] * a.shape[-1] * math.prod(map(max, first, last))
+    parts = [_block(rows, others, part, order) for part in blocks(a.shape[-2], each)]
+    return cast(parts[0] if len(parts) == 1 else cat(parts, parts[0].rank - 2), a.dtype)
+
+
+def _block(rows: Tensor, others: Tensor, part: slice, p: float) -> Tensor:
+    """The distances of some rows to all others."""
+    if part.stop - part.start < rows.shape[-2]:
+        rows = getitem(rows, (..., part, slice(None)))
+    return norm(rows.unsqueeze(-2) - others.unsqueeze(-3), p, -1)
 
 
 @public(precision="wide")
@@ -97,8 +110,10 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """
     if x.rank != 2:
         raise ShapeError(f"pdist: got shape {x.shape}, want rows")
-    x = floating(x)
-    first, second = np.triu_indices(x.shape[0], 1)
-    wide = _wide(x)
-    apart = gather(wide, 0, first) - gather(wide, 0, second)
-    return cast(norm(apart, real(p, "pdist: p"), -1), x.dtype)
+    x, order = floating(x), real(p, "pdist: p")
+    rows, (first, second) = _wide(x), np.triu_indices(x.shape[0], 1)
+    parts = []
+    for part in blocks(first.size, x.shape[1]):
+        apart = gather(rows, 0, first[part]) - gather(rows, 0, second[part])
+        parts.append(norm(apart, order, -1))
+    return cast(parts[0] if len(parts) == 1 else cat(parts), x.dtype)

@@ -25,7 +25,8 @@ class Loss(Rule):
     def backward(self, *dys: Any) -> Any:
         """The gradient of the outputs; `dy` is 1 unless given, and the gradient then raw."""
         if dys:
-            return super().backward(*(as_tensor(dy) for dy in dys))
+            to = self.load(0).device
+            return super().backward(*(as_tensor(dy, to) for dy in dys))
         return super().backward(raw(ops.full((1,), 1, self.load(0))))
 
 
@@ -228,11 +229,12 @@ binary_cross_entropy = function(
 
 
 def is_traced(t: Any) -> bool:
-    """Whether a target gets a gradient: an operation has made it, or it stores its gradient.
+    """Whether a target gets a gradient: an operation has made it, or it stores its gradient. One
+    that a graph has made is refused by the backward pass.
     Batches do neither, although they require gradients by default, as in SINGA."""
     if not isinstance(t, Tensor) or not t.requires_grad:
         return False
-    return t._creator is not None or t.stores_grad
+    return t._creator is not None or t._is_cut or t.stores_grad
 
 
 def target_of(t: Any, made: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,13 @@ from .._core import ShapeError
 from ..tensor import Tensor
 from . import ops
 from .along import take_along_axis
+from .blocks import blocks
 from .classification import _class_weights, _labels, checked, column
 from .distance import _together
 from .index import Where, as_indices, gather
 from .lengths import pairwise_distance
 from .loss import target_of
+from .math import add_all
 from .reduce import reduce_mean, reduce_sum
 from .shape import plain_reshape
 from .table import FUNCTIONS, public
@@ -204,21 +207,32 @@ def multilabel_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor
     counts = ops.scalar_op("eq", 0)(ended)
     places = checked(name, ops.where(counts, places, ops.full((), 0, places)), rows.shape[1])
     counts.requires_grad = places.requires_grad = False
-    right = take_along_axis(rows, places, 1)
+    right, others = take_along_axis(rows, places, 1), _others(places, counts)
+    parts = [
+        _over(rows, others, right[:, part], counts[:, part])
+        for part in blocks(rows.shape[1], rows.numel)
+    ]
+    return _finished(name, add_all(*parts) / rows.shape[1], x, reduction)
+
+
+def _others(places: Tensor, counts: Tensor) -> Tensor:
+    """Whether each class is none of the right ones, (N, C)."""
+    every = ops.cast(ops.arange(places.shape[1], places), places.dtype)
+    both, found = ops.op("binary", f="and"), []
+    for part in blocks(places.shape[1], places.numel):
+        hits = ops.op("binary", f="eq")(places[:, part].unsqueeze(2), every)
+        own = both(hits, counts[:, part].unsqueeze(2))
+        found.append(ops.reduce_op("any", (1,), False)(own))
+    return ops.op("unary", f="not")(functools.reduce(ops.op("binary", f="or"), found))
+
+
+def _over(rows: Tensor, others: Tensor, right: Tensor, counts: Tensor) -> Tensor:
+    """The sums over the other classes, and some right ones if they count, of what is over the
+    margin, (N,)."""
     over = _relu(1 - right.unsqueeze(2) + rows.unsqueeze(1))
-    terms = Where(_pairs(places, counts))(over, ops.full((), 0, over))[0]
-    return _finished(name, reduce_sum(terms, (1, 2), False) / rows.shape[1], x, reduction)
-
-
-def _pairs(places: Tensor, counts: Tensor) -> Tensor:
-    """Whether entry `j` is a right class and class `i` is none, (N, C, C)."""
-    classes = places.shape[1]
-    every = ops.cast(ops.arange(classes, places), places.dtype)
-    column = ops.reshape(places, (*places.shape, 1))
-    own = ops.reshape(counts, column.shape)
-    both, hit = ops.op("binary", f="and"), ops.op("binary", f="eq")(column, every)
-    among = ops.reduce_op("any", (1,), True)(both(hit, own))
-    return both(own, ops.op("unary", f="not")(among))
+    pairs = ops.op("binary", f="and")(counts.unsqueeze(2), others.unsqueeze(1))
+    terms = Where(pairs)(over, ops.full((), 0, over))[0]
+    return reduce_sum(terms, (1, 2), False)
 
 
 @public(precision="wide")

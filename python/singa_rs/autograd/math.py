@@ -10,7 +10,7 @@ from .._core import ShapeError
 from ..refusals import is_integral
 from ..tensor import Tensor, as_tensor
 from . import ops, reduce
-from .casting import floating, promoted
+from .casting import floating, promoted, with_numbers
 from .extremes import with_indices
 from .precision import rounded_once
 from .reduce import Axes
@@ -83,7 +83,7 @@ def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
         ValueError: an axis that the tensor does not have.
     """
     one = _reduced("sum", reduce.reduce_sum, l, axis, keepdims)
-    return Sum()(*promoted(l))[0] if one is None else one
+    return Sum()(*promoted(with_numbers("sum", l)))[0] if one is None else one
 
 
 @public(Mean, precision="wide")
@@ -133,6 +133,11 @@ class Min(Max):
     f = "minimum"
 
 
+def _moved(op: str, xs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Operands in one dtype, in which bools alone stay bools."""
+    return promoted(with_numbers(op, xs), counts=False)
+
+
 @public(Max)
 def max(
     *l: Any,  # noqa: E741 - SINGA's name
@@ -148,7 +153,7 @@ def max(
     if dim is not None or keepdim:
         return with_indices("max", _only("max", l), axis, keepdims, dim, keepdim)
     one = _reduced("max", reduce.reduce_max, l, axis, keepdims)
-    return Max()(*promoted(l, counts=False))[0] if one is None else one
+    return Max()(*_moved("max", l))[0] if one is None else one
 
 
 @public(Min)
@@ -166,14 +171,14 @@ def min(
     if dim is not None or keepdim:
         return with_indices("min", _only("min", l), axis, keepdims, dim, keepdim)
     one = _reduced("min", reduce.reduce_min, l, axis, keepdims)
-    return Min()(*promoted(l, counts=False))[0] if one is None else one
+    return Min()(*_moved("min", l))[0] if one is None else one
 
 
 @public()
 def add_all(*xs: Tensor) -> Tensor:
     """The element-wise sum of tensors that broadcast; a copy of a single one
     (SINGA add_all)."""
-    return Sum()(*promoted(xs))[0]
+    return Sum()(*promoted(with_numbers("add_all", xs)))[0]
 
 
 class CosSim(Rule):
@@ -236,4 +241,4 @@ class PRelu(Rule):
 @public(PRelu)
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """`x` where it is positive, else `slope * x` (ONNX PRelu); both broadcast, as in SINGA."""
-    return PRelu()(*promoted((x, slope)))[0]
+    return PRelu()(*promoted(with_numbers("prelu", (x, slope))))[0]

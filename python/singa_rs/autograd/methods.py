@@ -51,7 +51,7 @@ def _bitwise(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor
     """`&`, `|`, `^`, `<<` and `>>`: True and False are bools, not integers."""
 
     def bits(a: Tensor, b: Any) -> Tensor:
-        return function(a, as_tensor(b) if isinstance(b, (bool, np.bool_)) else b)
+        return function(a, as_tensor(b, a.device) if isinstance(b, (bool, np.bool_)) else b)
 
     bits.__doc__ = function.__doc__
     return named(bits, Tensor.__module__, name)
@@ -97,7 +97,7 @@ def _dot(self: Tensor, w: Tensor) -> Tensor:
     Raises:
         ShapeError: extents that differ.
     """
-    w = as_tensor(w)
+    w = as_tensor(w, self.device)
     if w.rank < 3:
         return self @ w
     return tensordot(self, w, ((-1,), (-2,)))

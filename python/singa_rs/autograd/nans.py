@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._core import float64, uint8
-from ..tensor import Tensor
+from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real, whole
 from . import ops
 from .casting import cast, floating
@@ -151,30 +153,30 @@ def nanargmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Ten
 def _nan_quantiles(
     op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
 ) -> Tensor:
-    def prepare(rows: Tensor) -> Callable[[float], Tensor]:
+    def prepare(rows: Tensor) -> Callable[[np.ndarray], Tensor]:
         values = sort(rows, -1)[0]  # NaN is last
         known = ops.op("unary", f="not")(isnan(rows))
         last = ops.cast(ops.reduce_op("sum", (rows.rank - 1,), True)(known), float64)
         last = ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(last))
-        return lambda share: _at(values, last, share, how)
+        return lambda shares: _at(values, last, shares, how)
 
     return quantiles_by(prepare, op, x, q, axis, keepdims, how, most)
 
 
-def _at(values: Tensor, last: Tensor, share: float, how: str) -> Tensor:
-    """What stands at a share of the places from 0 to `last` of sorted last axes."""
-    place = ops.scalar_op("mul", share)(last)
+def _at(values: Tensor, last: Tensor, shares: np.ndarray, how: str) -> Tensor:
+    """What stands at shares of the places from 0 to `last` of sorted last axes."""
+    place = ops.mul(last, as_tensor(shares, last.device, last.dtype))
     rounded = {"lower": ("floor",), "higher": ("ceil",), "nearest": ("rounde",)}
     ends = [ops.op("unary", f=f)(place) for f in rounded.get(how, ("floor", "ceil"))]
     for one in ends:
         one.requires_grad = False
-    taken = [values.take_along_axis(one, -1).squeeze(-1) for one in ends]
+    taken = [values.take_along_axis(one, -1) for one in ends]
     if len(taken) == 1:
         return taken[0]
     weight = ops.sub(place, ends[0])
     if how == "midpoint":
         weight = ops.scalar_op("mul", 0.5)(ops.op("unary", f="ceil")(weight))
-    weight = ops.reshape(ops.cast(weight, values.dtype), taken[0].shape)
+    weight = ops.cast(weight, values.dtype)
     weight.requires_grad = False
     return between(*taken, weight)
 

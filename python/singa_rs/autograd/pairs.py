@@ -14,7 +14,7 @@ from ..tensor import Tensor, as_tensor
 from ..tensor.creation import device_of
 from ..tensor.numbers import as_array, number
 from . import binary, ops
-from .casting import floating, promoted
+from .casting import floating, promoted, with_numbers
 from .finite import isinf, isnan
 from .index import where
 from .powers import signbit
@@ -27,12 +27,20 @@ _MAXIMUM, _MINIMUM = binary.FUNCTIONS["maximum"], binary.FUNCTIONS["minimum"]
 
 
 def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
-    """Operands in one dtype: numbers and arrays of floats take that of tensors of floats.
+    """Operands in one dtype: numbers take that of tensors as in arithmetic, arrays of floats that
+    of tensors of floats.
 
     Raises:
         ShapeError: shapes that do not broadcast.
         TypeError: anything but tensors, numbers and arrays.
+        ValueError: an int that an integer type cannot hold.
     """
+    is_float = any(isinstance(x, Tensor) and x.dtype.is_float for x in xs)
+    return _in_one_dtype(op, *(xs if is_float else with_numbers(op, xs)))
+
+
+def _in_one_dtype(op: str, *xs: Any) -> tuple[Tensor, ...]:
+    """Operands as `_operands`, but with numbers beside integers in a dtype that holds both."""
     kinds = [x.dtype for x in xs if isinstance(x, Tensor) and x.dtype.is_float]
     made = []
     for x in xs:
@@ -60,7 +68,7 @@ def float_operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
         ShapeError: shapes that do not broadcast.
         TypeError: anything but tensors, numbers and arrays.
     """
-    return tuple(map(floating, _operands(op, *xs)))
+    return tuple(map(floating, _in_one_dtype(op, *xs)))
 
 
 class Hypot(Rule):
@@ -205,13 +213,13 @@ def addcmul(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
 def addcdiv(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
     """`x + value * a / b` (PyTorch addcdiv)."""
     factor = number(value, "addcdiv: value")
-    x, a, b = _operands("addcdiv", x, a, b)
+    x, a, b = _in_one_dtype("addcdiv", x, a, b)
     return x + (a / b if factor == 1 else a / b * factor)
 
 
 def _logical(name: str, f: str) -> None:
     def logical(a: Tensor, b: Any) -> Tensor:
-        given = (ops.cast(t, bool_) for t in _operands(name, a, b))
+        given = (ops.cast(t, bool_) for t in _in_one_dtype(name, a, b))
         made = ops.op("binary", f=f)(*given)
         made.requires_grad = False
         return made

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_shape
+from ..tensor.creation import as_shape, device_of
 from ..tensor.numbers import whole
 from . import ops
 from .angles import clamp
@@ -129,9 +129,10 @@ def ravel_multi_index(indices: Sequence[Any], shape: Any) -> Tensor:
     to = as_shape(shape)
     if isinstance(indices, (str, Tensor)) or len(indices) != len(to) or not to:
         raise ShapeError(f"ravel_multi_index: got {indices!r} for {to}, want places for each axis")
-    made = None
+    made, device = None, device_of(indices)
     for one, step, extent in zip(indices, _steps(to), to, strict=True):
-        places = checked("ravel_multi_index", as_indices(one, "ravel_multi_index"), extent)
+        given = as_indices(one, "ravel_multi_index", device)
+        places = checked("ravel_multi_index", given, extent)
         places = ops.scalar_op("mul", step)(places)
         made = places if made is None else ops.add(made, places)
     made.requires_grad = False

@@ -82,7 +82,7 @@ class NonZero(Opaque):
 
     def forward(self, x: Tensor) -> Tensor:
         found = np.stack(np.nonzero(x.to_numpy())) if x.rank else np.zeros((0, int(bool(x))))
-        return from_numpy(found.astype(np.int64))
+        return from_numpy(found.astype(np.int64), x.device)
 
 
 @public(NonZero)
@@ -95,7 +95,7 @@ class Shape(Opaque):
     """The extents (ONNX Shape)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return from_numpy(np.asarray(x.shape, np.int64))
+        return from_numpy(np.asarray(x.shape, np.int64), x.device)
 
 
 @public(Shape)
@@ -121,7 +121,7 @@ class ConstantOfShape(Opaque):
     def forward(self, x: Tensor) -> Tensor:
         sizes = wholes(x.to_numpy().ravel(), "constant_of_shape: sizes")
         dtype = {bool: "bool", int: "int32"}.get(type(self.value), "float32")
-        return filled("constant_of_shape", sizes, self.value, dtype)
+        return filled("constant_of_shape", sizes, self.value, dtype, x.device)
 
 
 constant_of_shape = function(ConstantOfShape, "constant_of_shape")
@@ -154,7 +154,7 @@ class ScatterElements(Rule):
     def forward(self, x: Tensor) -> Tensor:
         (self.along,) = as_axes(self.axis, x.rank, "scatter_elements")
         indices = as_indices(self.indices, "scatter_elements", x.device)
-        updates = ops.convert(as_tensor(self.updates), x.dtype)
+        updates = ops.convert(as_tensor(self.updates, x.device), x.dtype)
         self._check(x.shape, indices.shape, updates.shape)
         size = x.shape[self.along]
         self.places = ops.op("places", of="scatter_elements", size=size)(indices)

@@ -83,7 +83,7 @@ def scatter_reduce(
     include_self: bool = True,
 ) -> Tensor:
     """A copy of `x` with updates joined at indices along an axis (PyTorch scatter_reduce). Both get
-    gradients; of several equal extremes the last joined takes part as in `maximum`.
+    gradients; equal extremes share it evenly.
 
     Args:
         x: any shape but (), of numbers.

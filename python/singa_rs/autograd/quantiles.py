@@ -12,13 +12,14 @@ from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import as_array, real, whole
 from . import ops
+from .axes import moveaxis
 from .casting import cast, floating
 from .finite import isinf, isnan
-from .index import where
+from .index import gather, where
 from .matmul import matmul
 from .reduce import Axes, reduce_max, reduce_mean, reduce_min, reduce_sum, reduced_axes
 from .results import ValuesIndices
-from .shape import expand, plain_reshape, stack, transpose
+from .shape import expand, plain_reshape, transpose
 from .sorting import sort
 from .statistics import _narrow, _root, _wide
 from .table import public
@@ -28,30 +29,33 @@ from .terms import flag
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
-def _lined_up(op: str, x: Tensor, axis: Axes) -> tuple[Tensor, tuple[int, ...], list[int]]:
-    """The axes as one, the last; which they are, and the extents of the others."""
+def _lined_up(op: str, x: Tensor, axis: Axes) -> tuple[Tensor, tuple[int, ...]]:
+    """The axes as one, the last, and which they are."""
     over = reduced_axes(axis, x.rank, op)
     rest = [i for i in range(x.rank) if i not in over]
     kept = [x.shape[i] for i in rest]
     count = math.prod(x.shape[i] for i in over)
-    return plain_reshape(transpose(x, [*rest, *over]), (*kept, count)), over, kept
+    return plain_reshape(transpose(x, [*rest, *over]), (*kept, count)), over
 
 
-def _back(made: Tensor, over: tuple[int, ...], rank: int, keepdims: bool) -> Tensor:
+def _back(made: Tensor, over: tuple[int, ...], keepdims: bool) -> Tensor:
     """The axes with extent 1 where they were, if they are kept."""
     return made.unsqueeze(over) if keepdims and over else made
 
 
-def _at_rank(values: Tensor, place: float, how: str) -> Tensor:
-    """What stands at a place, which may be between two elements, of sorted last axes."""
-    low, high = math.floor(place), math.ceil(place)
-    if how == "nearest":
-        low = high = int(np.rint(place))
-    low, high = {"lower": (low, low), "higher": (high, high)}.get(how, (low, high))
-    first = values[..., low]
-    if low == high:
+def _at_ranks(values: Tensor, places: np.ndarray, how: str) -> Tensor:
+    """What stands at places, which may be between two elements, of sorted last axes."""
+    rounded = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}
+    if how in rounded:
+        return gather(values, -1, rounded[how](places).astype(np.int64))
+    low, high = np.floor(places).astype(np.int64), np.ceil(places).astype(np.int64)
+    first = gather(values, -1, low)
+    if (low == high).all():
         return first
-    return between(first, values[..., high], 0.5 if how == "midpoint" else place - low)
+    share = np.full(places.shape, 0.5) if how == "midpoint" else places - low
+    share = as_tensor(np.where(low == high, 0.0, share), values.device, values.dtype)
+    share.requires_grad = False
+    return between(first, gather(values, -1, high), share)
 
 
 def between(first: Tensor, last: Tensor, share: Any) -> Tensor:
@@ -63,7 +67,7 @@ def between(first: Tensor, last: Tensor, share: Any) -> Tensor:
 
 
 def quantiles_by(
-    prepare: Callable[[Tensor], Callable[[float], Tensor]],
+    prepare: Callable[[Tensor], Callable[[np.ndarray], Tensor]],
     op: str,
     x: Tensor,
     q: Any,
@@ -72,31 +76,28 @@ def quantiles_by(
     how: str,
     most: float,
 ) -> Tensor:
-    """Quantiles over axes. Given these as the last one, `prepare` returns a function of the share
-    of what is not above."""
+    """Quantiles over axes. Given these as the last one, `prepare` returns a function of the shares
+    of what is not above, which are the last axis of its result."""
     if not isinstance(how, str) or how not in METHODS:
         raise ValueError(f"{op}: got method {how!r}, want one of {', '.join(METHODS)}")
     wanted = as_array(q, f"{op}: q").astype(np.float64)
     if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= most)).all():
         raise ValueError(f"{op}: got q {q}, want numbers from 0 to {most:g}")
-    rows, over, kept = _lined_up(op, floating(x), axis)
+    rows, over = _lined_up(op, floating(x), axis)
     if not rows.shape[-1]:
         raise ShapeError(f"{op}: got shape {x.shape}, want elements")
-    at = prepare(rows)
-    found = [_back(at(p / most), over, x.rank, keepdims) for p in wanted.ravel()]
-    if wanted.ndim:
-        return stack(found) if found else plain_reshape(rows, (0, *kept))
-    return found[0]
+    found = _back(prepare(rows)(wanted.ravel() / most), over, keepdims)
+    return moveaxis(found, -1, 0) if wanted.ndim else found[..., 0]
 
 
 def _quantiles(
     op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
 ) -> Tensor:
-    def prepare(rows: Tensor) -> Callable[[float], Tensor]:
+    def prepare(rows: Tensor) -> Callable[[np.ndarray], Tensor]:
         values = sort(rows, -1)[0]
         last = values[..., -1:]  # NaN if there is one among them
         values = where(isnan(last), last, values)
-        return lambda share: _at_rank(values, share * (rows.shape[-1] - 1), how)
+        return lambda shares: _at_ranks(values, shares * (rows.shape[-1] - 1), how)
 
     return quantiles_by(prepare, op, x, q, axis, keepdims, how, most)
 
@@ -289,13 +290,28 @@ def mode(x: Tensor, axis: int = -1) -> ValuesIndices:
         ValueError: an axis that `x` does not have.
         ShapeError: no elements along it.
     """
-    rows, *_ = _lined_up("mode", x, whole(axis, "mode: axis"))
+    rows, _ = _lined_up("mode", x, whole(axis, "mode: axis"))
     if not rows.shape[-1]:
         raise ShapeError(f"mode: got shape {x.shape}, want elements along axis {axis}")
     values, places = sort(rows, -1)
-    same = values.detach().unsqueeze(-1) == values.detach().unsqueeze(-2)
-    counts = reduce_sum(same, -1, False)
-    best = ops.reduce_op("argmax", (counts.rank - 1,), True)(counts)
-    last = ops.add(best, reduce_max(counts, -1, True)) - 1
+    last = ops.reduce_op("argmax", (values.rank - 1,), True)(_counted(values.detach()))
     last.requires_grad = False
     return ValuesIndices(*(t.take_along_axis(last, -1).squeeze(-1) for t in (values, places)))
+
+
+def _counted(values: Tensor) -> Tensor:
+    """How many equal ones there are up to each element of sorted last axes; fewer than 0 for NaN,
+    most for the last."""
+    along, size = values.rank - 1, values.shape[-1]
+    every = ops.arange(size, values)
+    before = ops.op("gather", axis=along)(
+        values, ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(every))
+    )
+    differs = ops.op("binary", f="ne")(values, before)
+    starts = ops.where(differs, every.view_expand(values.shape), ops.full((), 0, every))
+    starts = ops.op("scan", f="max", axis=along, exclusive=False, reverse=False)(starts)
+    counts = ops.add(ops.sub(every, starts), ops.full((), 1, every))
+    if not values.dtype.is_float:
+        return counts
+    known = ops.op("binary", f="eq")(values, values)
+    return ops.where(known, counts, ops.scalar_op("sub", size)(every))

@@ -8,23 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from .._core import ShapeError, int64
+from .._core import ShapeError, float64, int64
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real, whole
 from . import ops
 from .along import take_along_axis
 from .arrange import flip
+from .blocks import BLOCK
 from .casting import cast, floating, promoted
-from .index import gather, getitem, where
+from .convolution import conv
+from .index import as_indices, gather, getitem, where
 from .matmul import matmul
 from .pairs import logaddexp
 from .precision import rounded_once
 from .reduce import as_axes, reduce_sum
+from .repeat import pad
 from .results import ValuesIndices
 from .scan import of_scalars
 from .searching import searchsorted
 from .shape import cat, plain_reshape
 from .table import public
+from .terms import wide
 
 
 def _doubling(x: Tensor, along: int, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -189,16 +193,66 @@ def convolve(a: Tensor, v: Any, mode: str = "full") -> Tensor:
     """
     a, v = vectors("convolve", a, v, mode)
     a, v = (a, v) if a.numel >= v.numel else (v, a)
-    n, m = a.numel, v.numel
-    edge = ops.full((m - 1,), 0, a)
-    edge.requires_grad = False
-    wide = cat([edge, a, edge], 0) if m > 1 else a
-    places = np.arange(n + m - 1)[:, None] + np.arange(m)
-    made = matmul(gather(wide, 0, places), flip(v, 0))
+    n, m, made = a.numel, v.numel, _all_shifts(a, v)
     if mode == "full":
         return made
     start, count = ((m - 1) // 2, n) if mode == "same" else (m - 1, n - m + 1)
     return getitem(made, slice(start, start + count))
+
+
+#: Least elements of a vector's pieces, and how many pieces there are of a long one.
+_PIECE, _PIECES = 32, 64
+
+
+def _all_shifts(a: Tensor, v: Tensor) -> Tensor:
+    """The convolution wherever two vectors of one dtype overlap."""
+    if a.dtype.is_float:
+        return cast(_of_floats(wide(a), wide(v)), a.dtype)
+    if a.dtype.itemsize > 1:
+        return _of_integers(a, v)
+    # float64 holds all sums of such products; the integers between wrap.
+    return cast(cast(_of_floats(cast(a, float64), cast(v, float64)), int64), a.dtype)
+
+
+def _of_floats(a: Tensor, v: Tensor) -> Tensor:
+    """The convolution by equal pieces of `v`, and what is left: zeros behind it would make NaN of
+    infinities in `a`."""
+    size = max(_PIECE, -(-v.numel // _PIECES))
+    rest = v.numel % size
+    equal = v.numel - rest
+    if not rest or not equal:
+        return _of_pieces(a, v, size if equal else rest)
+    made = _of_pieces(a, getitem(v, slice(equal)), size)
+    last = _of_pieces(a, getitem(v, slice(equal, None)), rest)
+    return pad(made, "constant", (0, rest)) + pad(last, "constant", (equal, 0))
+
+
+def _of_pieces(a: Tensor, v: Tensor, size: int) -> Tensor:
+    """The convolution by all pieces at once, each a channel, and the sum of what they make."""
+    count, length = v.numel // size, a.numel + v.numel - 1
+    filters = flip(plain_reshape(v, (count, 1, size)), 2)
+    made = conv(plain_reshape(a, (1, 1, a.numel)), filters, padding=size - 1)
+    rows = plain_reshape(made, made.shape[1:])
+    if count == 1:
+        return plain_reshape(rows, (length,))
+    # In rows that are shorter by one piece each begins one piece further right.
+    rows = pad(rows, "constant", (0, 0, 0, length + size - rows.shape[1]))
+    flat = getitem(plain_reshape(rows, (rows.numel,)), slice(count * length))
+    return reduce_sum(plain_reshape(flat, (count, length)), 0, False)
+
+
+def _of_integers(a: Tensor, v: Tensor) -> Tensor:
+    """The convolution as products of matrices, each of so many shifts that it is a block."""
+    m, length = v.numel, a.numel + v.numel - 1
+    rows = min(length, max(1, BLOCK // m))
+    count = -(-length // rows)
+    edged = pad(a, "constant", (m - 1, m - 1 + count * rows - length))
+    places = as_indices(np.arange(rows)[:, None] + np.arange(m), "convolve", a.device)
+    turned, made = flip(v, 0), []
+    for start in range(0, count * rows, rows):
+        part = getitem(edged, slice(start, start + rows + m - 1))
+        made.append(matmul(gather(part, 0, places), turned))
+    return getitem(cat(made, 0), slice(length))
 
 
 @public()

@@ -127,14 +127,30 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False) -> Tenso
     if not again:
         made = topk(UNARY["log"](weights) + _gumbel(weights, weights.shape), count)[1]
     else:
-        ends = cumsum(weights, -1)
-        total = flip(ends, -1)[..., :1]
-        drawn = _uniform(weights, (*weights.shape[:-1], count)) * total
-        # The class is how many ends are not beyond what is drawn, nor at the end of all.
-        passed = (ends.unsqueeze(-2) <= drawn.unsqueeze(-1)) & (ends < total).unsqueeze(-2)
-        made = ops.reduce_op("sum", (x.rank,), False)(passed)
+        made = _drawn_again(weights, count)
     made = ops.add(made, _flaws(weights))
     made.requires_grad = False
+    return made
+
+
+def _drawn_again(weights: Tensor, count: int) -> Tensor:
+    """Classes whose shares of the sum of weights hold random places in it, found by halving."""
+    ends = cumsum(weights, -1)
+    # A class of weight 0 ends where the one before does, however the sums are rounded.
+    ends = ops.where(ops.scalar_op("gt", 0)(weights), ends, ops.full((), 0, ends))
+    ends = ops.op("scan", f="max", axis=ends.rank - 1, exclusive=False, reverse=False)(ends)
+    total = flip(ends, -1)[..., :1]
+    drawn = _uniform(weights, (*weights.shape[:-1], count)) * total
+    # No place is beyond the last class with a weight, as none is beyond NaN.
+    ends = ops.where(ops.op("binary", f="lt")(ends, total), ends, ops.full((), math.nan, ends))
+    made = ops.op("fill", device=drawn.device, value=0, shape=drawn.shape, dtype="int64")()
+    step = 1 << (ends.shape[-1].bit_length() - 1)
+    while step:
+        ahead = ops.scalar_op("add", step)(made)
+        at = ops.scalar_op("minimum", ends.shape[-1] - 1)(ops.scalar_op("sub", 1)(ahead))
+        end = ops.op("gather_elements", axis=ends.rank - 1)(ends, at)
+        made = ops.where(ops.op("binary", f="le")(end, drawn), ahead, made)
+        step >>= 1
     return made
 
 

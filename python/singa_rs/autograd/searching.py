@@ -77,7 +77,7 @@ def argwhere(x: Tensor) -> Tensor:
         GraphError: a tensor that is only recorded.
     """
     found = np.argwhere(_read("argwhere", x, "where keeps the shape"))
-    return _constant(found)
+    return _constant(found, x.device)
 
 
 @public(methods="count_nonzero")
@@ -93,7 +93,7 @@ def count_nonzero(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor
     return made
 
 
-def _constant(array: np.ndarray, dev: Device | None = None) -> Tensor:
+def _constant(array: np.ndarray, dev: Device) -> Tensor:
     made = from_numpy(array.astype(np.int64), dev, int64)
     made.requires_grad = False
     return made
@@ -142,7 +142,7 @@ def unique(
     values = gather(flat, along or 0, first)
     back = (x.shape[along],) if along is not None else x.shape
     others = (first, inverse.reshape(back), count)
-    extra = tuple(_constant(one) for one, want in zip(others, asked, strict=True) if want)
+    extra = tuple(_constant(one, x.device) for one, want in zip(others, asked, strict=True) if want)
     return (values, *extra) if extra else values
 
 
@@ -184,7 +184,7 @@ def bincount(
     found.requires_grad = False
     if weights is None:
         return counts(found, size)
-    given = floating(as_tensor(weights))
+    given = floating(as_tensor(weights, x.device))
     if given.shape != places.shape:
         shapes = f"weights of shape {given.shape} for {places.shape}"
         raise ShapeError(f"bincount: got {shapes}, want equal shapes")

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core import DTypeError, bfloat16, bool_, float16
+from .._core import DTypeError, bfloat16, bool_, float16, int64
 from ..tensor import Tensor
 from . import binary, ops
 from .index import gather, where
+from .mode import no_grad
 from .ops import Grads, Tensors
 from .rule import Rule
 from .shape import cat, clone
@@ -73,6 +74,44 @@ class Scattered(_AtPlaces):
             stands = _column(_stands(places, dy.shape[0]), dy.rank)
             taken = ops.where(stands, taken, ops.full((), 0, dy))
         return rest, taken
+
+
+class _Extremes(_AtPlaces):
+    """The rows of `x` (n, ...), each with the largest ("max") or smallest ("min") of what stands in
+    it and of the `updates` (m, ...) at its place; NaN wins. Equal ones share the gradient evenly.
+    """
+
+    keeps = ("xs", "ys", "places")
+
+    def __init__(self, places: Tensor, how: str) -> None:
+        self.places, self.how = places, how
+
+    def forward(self, x: Tensor, updates: Tensor) -> Tensor:
+        with no_grad():
+            return _met(x, self.places, updates, self.how)
+
+    def keep(self, xs: Tensors, ys: Tensors) -> None:
+        self.save(*xs, *ys, self.places)
+
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
+        """`dy` by the number of extremes, for each of them."""
+        x, updates, y, places = (self.load(i) for i in range(4))
+        take, none = ops.op("gather", axis=0), ops.full((), 0, dys[0])
+        own, given = _are_extreme(x, y), _are_extreme(updates, take(y, places))
+        count = ops.op("scatter_rows", adds=True)(
+            ops.cast(own, int64), places, ops.cast(given, int64)
+        )
+        share = ops.div(dys[0], ops.cast(count, y.dtype))
+        return (
+            ops.where(own, share, none) if wanted[0] else None,
+            ops.where(given, take(share, places), none) if wanted[1] else None,
+        )
+
+
+def _are_extreme(x: Tensor, most: Tensor) -> Tensor:
+    """Whether elements are the extreme that was found, or NaN, which is one then."""
+    same, is_nan = ops.op("binary", f="eq")(x, most), ops.op("binary", f="ne")(x, x)
+    return ops.op("binary", f="or")(same, is_nan)
 
 
 def replace_rows(x: Tensor, places: Tensor, updates: Tensor) -> None:
@@ -140,6 +179,13 @@ def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tens
         return Scattered(places, reduction == "add")(x, updates)[0]
     if reduction == "add":  # whose sums are in float32
         return x + _Total(places, x.shape[0])(updates)[0]
+    if reduction == "mul":
+        return _met(x, places, updates, reduction)
+    return _Extremes(places, reduction)(x, updates)[0]
+
+
+def _met(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tensor:
+    """The rows of `x`, joined with the rows of `updates` at their places one after another."""
     found = counts(places, x.shape[0])
     some = _column(ops.scalar_op("gt", 0)(found), x.rank)
     ends = ops.op("scan", f="sum", axis=0, exclusive=False, reverse=False)(found)

@@ -39,7 +39,7 @@ from .views import (
 
 reshape = function(Reshape, "reshape")
 flatten = function(Flatten, "flatten")
-squeeze = function(Squeeze, "squeeze", methods="squeeze")
+squeeze = function(Squeeze, "squeeze")
 slice = function(Slice, "slice")
 expand = function(Expand, "expand")
 
@@ -48,6 +48,16 @@ expand = function(Expand, "expand")
 def plain_reshape(x: Tensor, *shape: Any) -> Tensor:
     """Another shape as in NumPy: one extent may be -1."""
     return _PlainReshape(shape[0] if len(shape) == 1 else shape)(x)[0]
+
+
+@as_method("squeeze")
+def _squeeze(self: Tensor, axis: Ints | None = None) -> Tensor:
+    """Without these axes of extent 1, without all of them by default; no axes, as in
+    `t.squeeze(())`, leave the shape as it is (NumPy squeeze, PyTorch squeeze)."""
+    if axis is None:
+        return squeeze(self, ())
+    axes = as_shape(axis)
+    return squeeze(self, axes) if axes else plain_reshape(self, self.shape)
 
 
 @public(Unsqueeze, methods="unsqueeze")

@@ -21,6 +21,7 @@ from .ops import Grads, Tensors
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..device import Device
     from ..tensor.takers import TensorLike
 
 
@@ -155,11 +156,11 @@ class Operator:
             raise GraphError(
                 f"{self.name}: backward returned {len(made)} gradients, want {len(self._inputs)}"
             )
-        pairs = zip(made, self._inputs, strict=True)
-        return tuple(None if g is None else self._checked(g, *meta) for g, meta in pairs)
+        pairs, to = zip(made, self._inputs, strict=True), dys[0].device
+        return tuple(None if g is None else self._checked(g, to, *meta) for g, meta in pairs)
 
-    def _checked(self, grad: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        grad = as_tensor(grad, dtype=dtype).alias()
+    def _checked(self, grad: Any, to: Device, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        grad = as_tensor(grad, to, dtype).alias()
         if grad.shape != shape or grad.dtype != dtype:
             raise ShapeError(
                 f"{self.name}: backward returned a gradient of shape {grad.shape} and dtype "

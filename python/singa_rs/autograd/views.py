@@ -130,7 +130,8 @@ class Flatten(_Reshaping):
 
 
 class Squeeze(_Reshaping):
-    """Without these axes of extent 1, without all of them by default (ONNX Squeeze)."""
+    """Without these axes of extent 1, without all of them by default (ONNX Squeeze). Here an empty
+    list or tuple is the default, as in SINGA; to the method `t.squeeze` it is no axes."""
 
     def __init__(self, axis: Ints = ()) -> None:
         self.axis = as_shape(axis)

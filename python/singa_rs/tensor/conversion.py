@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -139,9 +138,11 @@ class Conversions:
         try:
             if self._divided is not None:  # of which all ranks would have to read the elements
                 return f"Tensor(shape={self.shape}, dtype={self.dtype.name}, divided among ranks)"
+            if _core.recording() or self.is_recorded:
+                return _without_value(self)
             array = self.to_numpy()
-        except _core.GraphError as error:
-            return _without_value(self, error)
+        except _core.GraphError:
+            return _without_value(self)
         text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=100)
         if not array.size and self.rank > 1:  # what is printed tells no shape
             text += f", shape={self.shape}"
@@ -165,15 +166,14 @@ class Conversions:
         return made
 
 
-def _without_value(t: Tensor, error: Exception) -> str:
-    """The text of a tensor that has no value, such as one that is only recorded: where it was is
-    what the error for reading it says."""
+def _without_value(t: Tensor) -> str:
+    """The text of a tensor that has no value, such as one that is only recorded."""
     try:
-        what = f"shape={t.shape}, dtype={t.dtype.name}"
+        what, line = f"shape={t.shape}, dtype={t.dtype.name}", t._recorded_at
     except _core.GraphError:
         return "Tensor(without a value)"
-    found = re.search(r"recorded, at (.+?:\d+), and", str(error))
-    place = f"recorded at {os.path.basename(found[1])}" if found else "without a value"
+    is_known = line is not None and line.rpartition(":")[2].isdigit()
+    place = f"recorded at {os.path.basename(line)}" if is_known else "without a value"
     return f"Tensor({what}, {place})"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .. import device as devices
 from .._core import Device, DType, Handle, ShapeError
 from .dtypes import bfloat16, float32, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
@@ -99,7 +100,9 @@ def as_operand(value: Any, others: Iterable[DType], dev: Device | None = None) -
 
 def from_dlpack(obj: Any) -> Tensor:
     """A tensor that shares the memory of another library's array, with its dtype."""
-    return _core.from_dlpack(obj)
+    made = _core.from_dlpack(obj)
+    devices._noted(made.device)  # which may be one that nobody has asked for
+    return made
 
 
 @tensors_only("t")
@@ -239,7 +242,7 @@ def linspace(
     count = whole(num, "linspace: num")
     if count < 0 or not all(map(math.isfinite, ends)):
         raise ValueError(f"linspace: got {ends}, num {count}, want finite numbers, num from 0")
-    filled("linspace", (count,), 0, dtype)  # refuses what is too large
+    filled("linspace", (count,), 0, dtype, device)  # refuses what is too large
     return from_numpy(np.linspace(*ends, count, endpoint=bool(endpoint)), device, dtype)
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from . import Tensor
 
 
-def _count(op: str, num: Any, dtype: Any) -> int:
+def _count(op: str, num: Any, dtype: Any, device: Device | None) -> int:
     count = whole(num, f"{op}: num")
     if count < 0:
         raise ValueError(f"{op}: got num {count}, want at least 0")
-    filled(op, (count,), 0, dtype)  # refuses what is too large
+    filled(op, (count,), 0, dtype, device)  # refuses what is too large
     return count
 
 
@@ -45,7 +45,7 @@ def logspace(
     placed("logspace", device)
     ends = real(start, "logspace: start"), real(stop, "logspace: stop")
     given = (*ends, real(base, "logspace: base"))
-    count = _count("logspace", num, dtype)
+    count = _count("logspace", num, dtype, device)
     if not all(map(math.isfinite, given)) or given[2] <= 0:
         raise ValueError(f"logspace: got {given}, want finite numbers, and a base above 0")
     with np.errstate(all="ignore"):
@@ -70,15 +70,16 @@ def geomspace(
     """
     placed("geomspace", device)
     ends = real(start, "geomspace: start"), real(stop, "geomspace: stop")
-    count = _count("geomspace", num, dtype)
+    count = _count("geomspace", num, dtype, device)
     if not all(map(math.isfinite, ends)) or not ends[0] * ends[1] > 0:
         raise ValueError(f"geomspace: got {ends}, want finite numbers other than 0 of one sign")
     return from_numpy(np.geomspace(*ends, count, endpoint=bool(endpoint)), device, dtype)
 
 
-def _matrix(op: str, n: int, m: int | None, dtype: Any) -> tuple[int, int]:
+def _matrix(op: str, n: int, m: int | None, dtype: Any, device: Device | None) -> tuple[int, int]:
+    placed(op, device)
     extents = (whole(n, f"{op}: n"), whole(n if m is None else m, f"{op}: m"))
-    return filled(op, extents, 0, dtype).shape
+    return filled(op, extents, 0, dtype, device).shape
 
 
 def tri(
@@ -86,8 +87,7 @@ def tri(
 ) -> Tensor:
     """A matrix of `n` rows and `m` columns, `n` by default, with ones up to diagonal `k` and zeros
     above it (NumPy tri)."""
-    placed("tri", device)
-    height, width = _matrix("tri", n, m, dtype)
+    height, width = _matrix("tri", n, m, dtype, device)
     k = max(-height, min(whole(k, "tri: k"), width))
     to = located(device)
     across = _core.Op("arange", device=to, start=0, step=1, count=width, dtype="int64")()
@@ -96,26 +96,30 @@ def tri(
     return _core.Op("cast", dtype=_core.dtype(dtype).name)(hits)
 
 
-def _places(op: str, n: int, m: int | None, k: int, upper: bool) -> Tensor:
+def _places(op: str, n: int, m: int | None, k: int, device: Device | None, upper: bool) -> Tensor:
     """The rows and the columns of a triangle's elements, (2, elements)."""
-    height, width = _matrix(op, n, m, int64)
+    height, width = _matrix(op, n, m, int64, device)
     if height * width > 2**31:
         raise ShapeError(f"{op}: got {height} by {width}, want a matrix of at most 2**31 elements")
     below = np.tri(height, width, whole(k, f"{op}: k") - int(upper), dtype=bool)
-    return from_numpy(np.stack(np.nonzero(~below if upper else below)), None, int64)
+    return from_numpy(np.stack(np.nonzero(~below if upper else below)), device, int64)
 
 
-def tril_indices(n: int, *, m: int | None = None, k: int = 0) -> Tensor:
+def tril_indices(
+    n: int, *, m: int | None = None, k: int = 0, device: Device | None = None
+) -> Tensor:
     """The rows and the columns of the elements up to diagonal `k` of a matrix of `n` rows and `m`
     columns, `n` by default, row by row: (2, elements), int64 (PyTorch tril_indices, NumPy
     tril_indices)."""
-    return _places("tril_indices", n, m, k, False)
+    return _places("tril_indices", n, m, k, device, False)
 
 
-def triu_indices(n: int, *, m: int | None = None, k: int = 0) -> Tensor:
+def triu_indices(
+    n: int, *, m: int | None = None, k: int = 0, device: Device | None = None
+) -> Tensor:
     """The rows and the columns of the elements from diagonal `k` on; as `tril_indices` (PyTorch
     triu_indices, NumPy triu_indices)."""
-    return _places("triu_indices", n, m, k, True)
+    return _places("triu_indices", n, m, k, device, True)
 
 
 def empty(shape: Shape, *more: More, device: Device | None = None, dtype: Any = None) -> Tensor:

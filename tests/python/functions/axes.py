@@ -68,6 +68,19 @@ def of(*shape):
     return Tensor(shape or S)
 
 
+#: By axes: what is left of the shape (1, 3, 1).
+SQUEEZED = {(): (1, 3, 1), 0: (3, 1), (0, -1): (3,)}
+
+EXACT = {
+    "squeeze": (
+        lambda: [*(of(1, 3, 1).squeeze(axes) for axes in SQUEEZED), of(1, 3, 1).squeeze()],
+        lambda: [*(np.zeros(s, np.float32) for s in SQUEEZED.values()), np.zeros(3, np.float32)],
+    ),
+    "squeeze-as-in-singa": (
+        lambda: [autograd.squeeze(of(1, 3, 1), []), autograd.squeeze(of(1, 3, 1))],
+        lambda: [np.zeros(3, np.float32)] * 2,
+    ),
+}
 REFUSED = {
     "moveaxis: got 1 sources": (ValueError, lambda: of().moveaxis(0, (1, 2))),
     "moveaxis: got axes": (ValueError, lambda: of().moveaxis(3, 0)),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from singa_rs import autograd
 from singa_rs.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -53,6 +54,15 @@ class Table(list[Fn]):
     def add(self, name: str, of_tensors, of_arrays, *shapes: Shape, **options) -> None:
         """Appends a case."""
         self.append(Fn(name, of_tensors, of_arrays, shapes, **options))
+
+
+def slopes(function: Callable, *arrays) -> list[Tensor]:
+    """The gradients of the sum of a function's results, at arrays in float64."""
+    xs = [Tensor(data=np.asarray(a, np.float64), dtype="float64") for a in arrays]
+    for x in xs:
+        x.stores_grad = True
+    found = autograd.gradients(function(*xs).sum())
+    return [found[x] for x in xs]
 
 
 def plain(array, dtype="int64") -> Tensor:

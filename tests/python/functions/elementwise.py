@@ -4,7 +4,7 @@ import numpy as np
 from singa_rs import autograd
 from singa_rs.tensor import Tensor
 
-from .base import Table, plain
+from .base import Table, plain, slopes
 
 S = (3, 4, 5)
 table = Table()
@@ -108,7 +108,17 @@ def quietly(function, *args):
         return function(*args)
 
 
+NEAR = np.array([0.0, 1e-320, -1e-310, 1e-160, 1e-20, -1e-9, 1e-7])
+
 EXACT = {
+    "sinc-near-zero": (
+        lambda: [plain(NEAR, "float64").sinc(), slopes(lambda x: x.sinc() / 1e-5, NEAR)[0]],
+        lambda: [np.ones(7) - (np.pi * NEAR) ** 2 / 6, -(np.pi**2) * NEAR / 3e-5],
+    ),
+    "sinc-around-its-series": (
+        lambda: plain(np.linspace(-0.1, 0.1, 41), "float64").sinc(),
+        lambda: np.sinc(np.linspace(-0.1, 0.1, 41)),
+    ),
     **{
         f"{name}-special": (
             lambda name=name: getattr(plain(GRID[0], "float64"), name)(plain(GRID[1], "float64")),

@@ -7,7 +7,7 @@ import numpy as np
 from singa_rs import ShapeError, autograd
 from singa_rs.tensor import Tensor
 
-from .base import Table
+from .base import Table, plain, slopes
 from .resizing import KERNELS
 
 table = Table()
@@ -126,6 +126,32 @@ for _shape, _size in {(2, 2, 3): (2, 1, 3, 4), (1, 3, 4): (1, 2, 2, 1, 3)}.items
             lambda t, how=(_size, _align): affine(t, *how),
             _shape,
         )
+
+
+#: Places along 3 elements: both ends, beyond them, in the middle and between.
+ALONG = np.array([-1.0, 1.0, -1.5, 1.5, 0.0, 0.5])[None, :, None]
+
+
+def slopes_along(padding, align):
+    """The gradient of a grid on a line with the elements 1, 4 and 16."""
+    image = plain([[[1.0, 4.0, 16.0]]], "float64")
+    sample = lambda grid: autograd.grid_sample(image, grid, "linear", padding, align)  # noqa: E731
+    return slopes(sample, ALONG)
+
+
+#: Clipped places have no gradient, as in PyTorch, those exactly at an end neither.
+EXACT = {
+    f"grid_sample-ends-{padding}-{align}": (
+        lambda how=(padding, align): slopes_along(*how),
+        lambda want=want: [np.array(want)[None, :, None]],
+    )
+    for padding, align, want in (
+        ("border", True, [0, 0, 0, 0, 12.0, 12.0]),
+        ("border", False, [0, 0, 0, 0, 18.0, 18.0]),
+        ("reflection", True, [0, 0, -3.0, -12.0, 12.0, 12.0]),
+        ("reflection", False, [0, 0, -4.5, -18.0, 18.0, 18.0]),
+    )
+}
 
 
 def of(*shape):

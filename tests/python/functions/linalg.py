@@ -4,7 +4,7 @@ import numpy as np
 from singa_rs import ShapeError, autograd, linalg, tensor
 from singa_rs.tensor import Tensor
 
-from .base import Table, plain
+from .base import Table, plain, slopes
 
 table = Table()
 M, TALL, FLAT = (2, 3, 3), (2, 4, 3), (2, 3, 4)
@@ -180,7 +180,40 @@ REFUSED = {
 }
 
 DEGENERATE = np.diag([2.0, 2.0, 0.0])
+#: Of rank 1, with the singular value 5, and the vectors that belong to it.
+LEFT, RIGHT = np.array([0.6, 0.8, 0.0]), np.array([0.0, 1.0])
+RANK_1 = 5 * np.outer(LEFT, RIGHT)
+RATES = np.arange(9.0).reshape(3, 3)
+
+
+def onto_first(x):
+    """The entries of the projector onto the first left singular vector, weighted."""
+    u = x.svd().U[:, :1]
+    return (u @ u.T) * plain(RATES, "float64")
+
+
+def slope_onto_first():
+    beside = np.eye(3) - np.outer(LEFT, LEFT)
+    return [beside @ (RATES + RATES.T) @ np.outer(LEFT, RIGHT) / 5]
+
+
 EXACT = {
+    "norm-of-rank-1": (
+        lambda: [
+            slopes(lambda x: linalg.norm(x, 2), a)[0]
+            for a in (RANK_1, RANK_1.T, 1e200 * RANK_1, np.zeros((3, 2)) + RANK_1 * 1e-200)
+        ],
+        lambda: [np.outer(LEFT, RIGHT), np.outer(RIGHT, LEFT), *[np.outer(LEFT, RIGHT)] * 2],
+    ),
+    "norm-of-rank-1-is-finite": (
+        lambda: [
+            slopes(f, a)[0].isfinite()
+            for a in (RANK_1, RANK_1.T, np.zeros((2, 3)))
+            for f in (lambda x: linalg.norm(x, "nuc"), lambda x: linalg.norm(x, -2))
+        ],
+        lambda: [np.ones(s, bool) for s in ((3, 2), (2, 3), (2, 3)) for _ in range(2)],
+    ),
+    "svd-through-the-first-vector": (lambda: slopes(onto_first, RANK_1), slope_onto_first),
     "det-of-integers": (
         lambda: plain([[1, 2], [3, 4]]).det(),
         lambda: np.float32(-2.0),

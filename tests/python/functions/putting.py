@@ -4,7 +4,7 @@ import numpy as np
 from singa_rs import DTypeError, ShapeError, autograd
 from singa_rs.tensor import Tensor
 
-from .base import Table, plain
+from .base import Table, plain, slopes
 from .scattering import AT, RNG, S, scattered
 
 table = Table()
@@ -144,6 +144,21 @@ EXACT = {
         ),
         lambda: np.array([np.nan, 2, -np.inf]),
     ),
+    **{
+        f"scatter_reduce-{how}-ties-{keeps}": (
+            lambda how=how, keeps=keeps: slopes(
+                lambda x, u: x.scatter_reduce(0, [0, 0, 0, 1, 1], u, how, keeps) * 12,
+                [1.0, 5.0, 3.0],
+                [1.0, 1.0, 1.0, 5.0, np.nan],
+            ),
+            lambda keeps=keeps: [
+                np.array([3.0 * keeps, 0, 12]),
+                np.array([*[3.0 if keeps else 4.0] * 3, 0, 12]),
+            ],
+        )
+        for how in ("amax", "amin")
+        for keeps in (True, False)
+    },
     "scatter_reduce-nothing": (
         lambda: plain([1, 2], "int8").scatter_reduce(0, np.zeros(0, int), [], "mean"),
         lambda: np.array([1, 2], np.int8),
