@@ -1,14 +1,16 @@
 """Recorded steps that fail: they change nothing, and the next one is right."""
 
+import _thread
 import os
 import signal
 import threading
 
 import numpy as np
 import pytest
-from recorded import CPU, B, Counting, Net, batch, pair, replays, same, same_states, step
+from recorded import CPU, B, Counting, Net, batch, function, pair, replays, same, same_states, step
 from singa_rs import autograd
 from singa_rs.errors import GraphError
+from singa_rs.record.entry import whole
 
 
 class Failing(Counting):
@@ -166,3 +168,41 @@ def test_interrupt_while_recording():
                 recorded(*batch())
             same_states(recorded, eager)
         step(recorded, eager, *batch())
+
+
+def test_an_interrupt_after_a_run_waits_for_what_the_step_sets():
+    finished = []
+    with pytest.raises(KeyboardInterrupt):
+        whole(_thread.interrupt_main, signal.SIGINT, finished.append)
+    assert finished == [None]
+
+
+class Interrupting:
+    """A place that is written with an interrupt the first time."""
+
+    def __init__(self, place):
+        self.place, self.is_first = place, True
+
+    def __getattr__(self, name):
+        return getattr(self.place, name)
+
+    def write(self, root, value):
+        self.place.write(root, value)
+        if self.is_first:
+            self.is_first = False
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_between_two_numbers_that_a_step_sets():
+    recorded, eager = pair(Counting)
+    for _ in range(4):
+        step(recorded, eager, *batch())
+    numbers = function(recorded).entries[-1].effects.numbers
+    path = next(iter(numbers))
+    numbers[path] = (Interrupting(numbers[path][0]), numbers[path][1])
+    x, y = batch()
+    with pytest.raises(KeyboardInterrupt):
+        recorded(x, y)
+    eager(x, y)
+    assert recorded.stats == eager.stats and recorded.n == eager.n
+    step(recorded, eager, *batch())

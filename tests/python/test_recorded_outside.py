@@ -141,3 +141,19 @@ def test_recordings_let_go_of_their_arguments():
         del x
     gc.collect()
     assert not [ref for ref in seen if ref() is not None]
+
+
+@pytest.mark.parametrize("use_graph", [True, False])
+def test_a_layer_outside_keeps_the_parameters_that_compile_makes(use_graph):
+    outside = layer.Linear(3)
+
+    class Net(module.Module):
+        def forward(self, x):
+            return outside(x)
+
+    model, x = Net(), from_numpy(np.ones((2, 4), np.float32))
+    model.compile([x], is_train=False, use_graph=use_graph)
+    outside.W.copy_from(np.ones((4, 3), np.float32))
+    for _ in range(4):
+        assert model(x).to_numpy().tolist() == [[4.0] * 3] * 2
+        model.plan(x)

@@ -226,7 +226,7 @@ def test_state_that_each_step_replaces(reads):
             made += [model(x, given), copy(model.h)]
         results.append(made)
     same(*results)
-    assert reads or replays(recorded, "forward") == 12
+    assert reads or replays(recorded, "forward") >= 12
 
 
 class Windowed(module.Module):

@@ -13,8 +13,10 @@ import numpy as np
 from ..tensor import Tensor, from_numpy
 from ..tensor.arrays import operand
 from ..tensor.numbers import as_array
+from .node import now
 
 if TYPE_CHECKING:
+    from ..device import Device
     from .base import Layer
 
 
@@ -33,13 +35,14 @@ def admit(value: Any, to: Any) -> Any:
 
 
 def _replaced(value: Any, make: Callable[[np.ndarray], Tensor]) -> Any:
+    """Containers without arrays stay themselves, so that the callee may fill them."""
     if _is_numeric(value):
         return make(value)
+    if not holds_array(value):
+        return value
     if type(value) in (list, tuple):
         return type(value)(_replaced(one, make) for one in value)
-    if type(value) is dict:
-        return {key: _replaced(one, make) for key, one in value.items()}
-    return value
+    return {key: _replaced(one, make) for key, one in value.items()}
 
 
 def holds_array(value: Any) -> bool:
@@ -60,15 +63,22 @@ def admitted(
     if not (holds_array(args) or holds_array(kwargs)):
         return args, kwargs
     beside = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
-    own = next((t.device for t in vars(layer).values() if isinstance(t, Tensor)), None)
+    to = None if beside else _device_of(layer)
 
     def make(array: np.ndarray) -> Tensor:
         name = type(layer).__name__
-        return operand(array, name, beside) if beside else from_numpy(as_array(array, name), own)
+        return operand(array, name, beside) if beside else from_numpy(as_array(array, name), to)
 
     places, words = _keeping(function)
     made = tuple(x if at in places else _replaced(x, make) for at, x in enumerate(args, 1))
     return made, {name: x if name in words else _replaced(x, make) for name, x in kwargs.items()}
+
+
+def _device_of(layer: Layer) -> Device | None:
+    """Where a layer's tensors are or, if it has none, those of the module that calls it."""
+    own = (t.device for t in vars(layer).values() if isinstance(t, Tensor))
+    around = (vars(one).get("_device") for one in reversed(now.running))
+    return next((one for one in (*own, *around) if one is not None), None)
 
 
 @lru_cache(maxsize=512)

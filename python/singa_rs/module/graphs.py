@@ -152,7 +152,6 @@ class Graphed(Layer):
                 RuntimeWarning. That run takes as long as two, and more memory (`plan` shows how
                 much). Nothing is compared if memory is short, if user code would run twice, or
                 with `exact=False`. N compares every Nth run, False none.
-
             debug: nothing is recorded, and every call runs eagerly, with the same bits: values can
                 be printed, read and inspected in a debugger anywhere in the step. The other options
                 are checked, and have no effect.
@@ -180,7 +179,7 @@ class Graphed(Layer):
         self._graphs = None
         self.train(is_train)
         for one in given[:1]:
-            self._device = one.device if isinstance(one, Tensor) else self.device
+            self.to_device(one.device if isinstance(one, Tensor) else self.device)
         self._compute_in(short)
         try:
             record.infer(type(self).forward, self, bool(is_train), given, {})
@@ -375,13 +374,14 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def step(self: Module, *args: Any, **kwargs: Any) -> Any:
         with_place(self)
-        now.running.append(self)
-        record.begin_step()
-        before = record.begin_layer(self._layer_node.path)
-        try:
+        depth, before = len(now.running), 0
+        try:  # an interrupt may come between any two of these lines
+            now.running.append(self)
+            record.begin_step()
+            before = record.begin_layer(self._layer_node.path)
             return function(self, *args, **kwargs)
         finally:
-            now.running.pop()
+            del now.running[depth:]
             record.resume(before)
 
     return _wrap(_precise(step), "train_one_batch")

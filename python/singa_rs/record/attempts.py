@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
 
-from .attempt import Attempt, Call
+from .attempt import Attempt
+from .call import Call
 from .effects import Undo, moving
 from .snapshot import Snapshot
 from .stand_ins import tells_stand_ins
@@ -15,7 +16,9 @@ class Attempts:
     """The latest recordings by the key of their calls; those of one key hold for different
     numbers."""
 
-    def __init__(self, most: int, carried: set[str] | None = None) -> None:
+    def __init__(self, most: int, carried: set[str] | None = None, leaves: bool = True) -> None:
+        """`leaves`: whether runs may leave tensors in attributes."""
+        self._leaves = leaves
         self._known: OrderedDict[Hashable, list[Attempt]] = OrderedDict()
         #: How many are kept.
         self._most = most
@@ -23,6 +26,8 @@ class Attempts:
         self._moving: set[str] = set()
         #: The paths of tensors that steps read and replace, shared by a model's functions.
         self.carried: set[str] = set() if carried is None else carried
+        #: The paths of tensors that steps read and the program has replaced once.
+        self._replaced: set[str] = set()
         #: Whether the program does with symbols what it does with numbers.
         self._takes_symbols = True
 
@@ -35,6 +40,9 @@ class Attempts:
         known = self._known.get(call.key, ())
         for attempt in known[-1:]:
             self._moving |= moving(attempt.changes, attempt.before, now)
+            again = attempt.replaced(now)
+            self.carried |= again & self._replaced
+            self._replaced |= again
         reasons = [attempt.guards.mismatch(call.root) for attempt in known]
         holding = [attempt for attempt, reason in zip(known, reasons, strict=True) if not reason]
         return (holding[-1], None) if holding else (None, reasons[-1] if reasons else None)
@@ -46,7 +54,7 @@ class Attempts:
         what undoes it."""
         if self._moving and any(map(tells_stand_ins, before.functions)):
             self._takes_symbols = False
-        leaves = bool(self.carried)
+        leaves = self._leaves and (bool(self.carried) or None)
         if self._moving and self._takes_symbols:
             try:
                 attempt, undo = _recorded(call, before, previous, self._moving, leaves)
@@ -89,7 +97,7 @@ def _recorded(
     before: Snapshot,
     previous: Attempt | None,
     symbolic: Collection[str],
-    leaves: bool,
+    leaves: bool | None,
 ) -> tuple[Attempt, Undo]:
     undo = Undo(call, before)
     try:

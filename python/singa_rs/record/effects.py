@@ -23,7 +23,7 @@ from .taps import Tapping
 from .trees import leaves
 
 if TYPE_CHECKING:
-    from .attempt import Call
+    from .call import Call
 
 Change = tuple[Item | None, Item | None]
 
@@ -199,6 +199,8 @@ class Undo:
         self._restore = [one._remember() for one in objects]
         self._contents, self._outer, self._caches = before.contents, before.outer, before.caches
         items = [before.items[path] for path in before.outside]
+        # Layers and the like restore their own.
+        items = [one for one in items if not hasattr(type(one.owner), "_remember")]
         numbers = [_of_item(one) for one in items if is_number(one)]
         self._places = before.places + numbers
         # What belongs to tensors is in the journal.

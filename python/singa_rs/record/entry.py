@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import _core, viz
 from .._core import signature
 from ..tensor import Tensor
-from .attempt import Attempt, apart, staged
+from .attempt import Attempt, apart
+from .call import staged
 from .effects import Effects
 from .left import put
 from .memory import matches, pattern, text
@@ -19,6 +21,8 @@ from .snapshot import Snapshot, is_container
 from .symbols import evaluator
 from .trees import first_ones, given_name, has_attributes, is_row
 from .verifier import profile
+
+_A, _M, _R = TypeVar("_A"), TypeVar("_M"), TypeVar("_R")
 
 #: Recordings that are made only to compare them take this part of the time at most, and are at
 #: least so many seconds apart.
@@ -66,7 +70,6 @@ class Entry:
         self._names = [given_name(x) for x in own]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
-        self._has_effects = bool(effects.numbers or effects.kept)
         #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
         self.repeats = effects.repeats and effects.numbers.keys() <= self.guards.places.keys()
         self._makers = [evaluator(made) for _, made in effects.numbers.values()]
@@ -185,7 +188,7 @@ class Entry:
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
-        if self._leaving is not None and (path := self._leaving.misplaced(items, root)):
+        if self._leaving is not None and (path := self._leaving.misplaced(now, root)):
             return f"attribute {path}, which each step sets, is in another object"
         computed = len(self._made(self.guards.numbers(root)))
         if computed < len(self._makers):
@@ -213,33 +216,70 @@ class Entry:
     # ---- replay ---------------------------------------------------------------------------------
 
     def replay(
-        self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot, changes: Sequence[Any]
+        self,
+        tensors: Sequence[Tensor],
+        root: Any,
+        snapshot: Snapshot,
+        changes: Sequence[Any],
+        lists: Sequence[Any],
     ) -> Any:
-        """Runs the graph once, then sets numbers; returns what the function would."""
+        """Runs the graph once, then sets numbers; returns what the function would. `lists` are the
+        lists and dictionaries among the arguments."""
         self.tapping.let_go()
         given = apart(tensors, (kept.tensor for kept in self.effects.kept.values()))
-        made = profile.run(self.verified.run, tensors)
-        if self._has_effects:
-            self.take_effect(root, snapshot, changes)
-        for number, marks in self.marks:
-            for name, value in marks.items():
-                setattr(tensors[number], name, value)
-        built = self.results.build(given, made, snapshot.tensors)
-        if self._leaving is not None:
-            self._leaving.leave(built.values, root, snapshot)
-            built = built.result
-        return self.tapping.deliver(built)
 
-    def take_effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> None:
-        """Sets the attributes that the step sets; `snapshot` gets to know."""
-        if changes:  # another thread may have counted since they were computed
-            now = self._made(self.guards.numbers(root))
-            changes = now if len(now) == len(changes) else changes
-        for (place, _), value in zip(self.effects.numbers.values(), changes, strict=True):
-            put(place, root, value, snapshot)
-        for kept in self.effects.kept.values():
-            if kept.place.read(root) is not kept.tensor:
-                kept.place.write(root, kept.tensor)
+        take_effect = self.effect(root, snapshot, changes)
+        held = dict(snapshot.tensors) if self.results.paths else {}  # as the run finds them
+
+        def finished(made: list[Tensor]) -> Any:
+            take_effect()
+            for number, marks in self.marks:
+                for name, value in marks.items():
+                    setattr(tensors[number], name, value)
+            built = self.results.build(given, made, held, lists)
+            if self._leaving is None:
+                return built
+            self._leaving.leave(built.values, root, snapshot)
+            return built.result
+
+        return self.tapping.deliver(whole(self._run, tensors, finished))
+
+    @property
+    def _run(self) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+        """What runs the graph: no code in Python where nothing is timed or compared."""
+        if profile.level or self.verified.recorded is not None:
+            return partial(profile.run, self.verified.run)
+        return self.graph.run
+
+    def effect(self, root: Any, snapshot: Snapshot, changes: Sequence[Any]) -> Callable[[], None]:
+        """What sets the attributes that the step sets, once or again; `snapshot` gets to know."""
+        latest: list[Sequence[Any]] = []
+
+        def take_effect() -> None:
+            if not latest:  # another thread may have counted since they were computed
+                now = self._made(self.guards.numbers(root)) if changes else ()
+                latest.append(now if len(now) == len(changes) else changes)
+            for (place, _), value in zip(self.effects.numbers.values(), latest[0], strict=True):
+                put(place, root, value, snapshot)
+            for kept in self.effects.kept.values():
+                if kept.place.read(root) is not kept.tensor:
+                    kept.place.write(root, kept.tensor)
+
+        return take_effect
+
+
+def whole(run: Callable[[_A], _M], given: _A, finish: Callable[[_M], _R]) -> _R:
+    """`finish(run(given))`, of which an interrupt (Ctrl-C) leaves no half: where it comes after the
+    run, the rest is done before it is raised."""
+    made: list[_M] = []
+    try:
+        # Python sees no interrupt between a run in C and the list that gets its results.
+        made.extend(map(run, (given,)))
+        return finish(made[0])
+    except BaseException:
+        for one in made:
+            finish(one)
+        raise
 
 
 def _is_ordinary(x: Tensor, requires_grad: bool) -> bool:

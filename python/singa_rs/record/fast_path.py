@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..autograd.mode import mode
+from .entry import whole
 from .trees import ORDINARY
 
 if TYPE_CHECKING:
@@ -37,17 +38,32 @@ class FastPath:
 
     def __call__(self, args: tuple[Any, ...], root: Any) -> Any:
         """The results; MISS if the call is not like the one before."""
-        changes = () if self._changing is None else self._changing[0].changes(root)
-        if changes is None or mode.paused or (made := self._call(args)) is None:
+        if mode.paused:
             return MISS
-        if self._changing is not None:
-            entry, snapshot = self._changing
-            entry.take_effect(root, snapshot, changes)
-            self._advance(entry.noted)
+        made = self._call(args) if self._changing is None else self._changed(args, root)
+        if made is None:
+            return MISS
         if not self._is_row:
             return self._results.build(args, made, self._held)
         self._results.cut_off(made)
         return made
+
+    def _changed(self, args: tuple[Any, ...], root: Any) -> Any:
+        """As `_call`, for a step that changes numbers."""
+        entry, snapshot = self._changing
+        changes = entry.changes(root)
+        if changes is None:
+            return None
+
+        take_effect = entry.effect(root, snapshot, changes)
+
+        def finished(made: Any) -> Any:
+            if made is not None:
+                take_effect()
+                self._advance(entry.noted)
+            return made
+
+        return whole(self._call, args, finished)
 
 
 def _is_row(results: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ from .._core import changes as count_changes
 from ..autograd.mode import mode
 from ..notices import warn_user
 from ..shown import listed
-from .attempt import Attempt, Call
+from .attempt import Attempt
 from .attempts import Attempts
+from .call import Call
 from .effects import Effects, Undo
 from .entry import Entry
 from .fast_path import FastPath
@@ -171,7 +172,7 @@ class GraphFunction:
         changes = None if ready is None else ready[0].changes(call.root)
         if changes is None:  # also where another thread has changed a number meanwhile
             return self._run(call)
-        return self._replay(ready, call.tensors, call.root, changes)
+        return self._replay(ready, call.tensors, call.root, changes, call.lists)
 
     def _run(self, call: Call) -> Any:
         """Calls the function itself."""
@@ -210,13 +211,13 @@ class GraphFunction:
             return perf_counter() >= entry.due
         return self.check_every > 0 and entry.runs + 1 >= self.check_every
 
-    def _replay(self, ready: _Ready, tensors: Any, root: Any, changes: Sequence[Any]) -> Any:
+    def _replay(self, ready: _Ready, tensors: Any, root: Any, changes: Any, lists: Any = ()) -> Any:
         entry, snapshot, count = ready
         known_fault = entry.verified.fault
         moves = entry.graph.moves if entry.effects.kept else 0
         turns = snapshot.turns
         try:
-            result = entry.replay(tensors, root, snapshot, changes)
+            result = entry.replay(tensors, root, snapshot, changes, lists)
         except Exception as error:
             name_written(error, entry.graph, root)
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from .attempt import Call
+from .call import Call
 
 
 class Event(NamedTuple):

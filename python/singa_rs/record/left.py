@@ -7,10 +7,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..autograd.order import has_history
 from ..tensor import Tensor
 from ..tensor.keys import is_scalar, key_of
 from . import places
 from .effects import changes, kind
+from .memory import Memory
 from .places import NOTHING, Place
 from .snapshot import Alias, Item, Snapshot
 from .state import note_change
@@ -18,7 +20,8 @@ from .symbols import place_of
 from .trees import is_named
 
 if TYPE_CHECKING:
-    from .attempt import Call
+    from .call import Call
+    from .tracers import Tracers
 
 _CONTAINERS = (tuple, list, dict)
 #: The attributes of a tensor that tell where it is kept.
@@ -35,11 +38,17 @@ class Left(NamedTuple):
 class Leaving:
     """Takes what a recorded step leaves out of the attributes, which then are as before."""
 
-    def __init__(self, call: Call, before: Snapshot) -> None:
+    def __init__(self, call: Call, before: Snapshot, given: Tracers, has_to: bool) -> None:
+        """`given`: the arguments. If it does not `has_to`, what no run can leave is no obstacle,
+        and stays."""
+        self._has_to, self._carried = has_to, call.carried.keys()
         self._before, self._root, self._look = before, call.root, call.look
         items = before.items.items()
         self._old = {path: _value(item.owner, item.key, call.root) for path, item in items}
-        self._owners = {id(item.owner) for item in before.items.values()}
+        known = (one for one, _ in (*before.contents, *before.outer))
+        #: Containers that the step has not made.
+        self._known, self._tensors = {*map(id, known), *map(id, given.containers)}, given.tensors
+        self._owners = {id(item.owner) for item in before.items.values()} | self._known
         #: Where the step leaves something, and what tells where those tensors are kept.
         self.places: dict[str, Place] = {}
         self._names: dict[str, dict[str, Any]] = {}
@@ -63,21 +72,57 @@ class Leaving:
         for path, value in values.items():
             self._take(path, value, after.items[path])
         self.repeats = self._are_alike(after) and all(map(_is_steady, values.values()))
-        del self._before, self._root, self._look, self._old, self._owners
+        del self._before, self._root, self._look, self._old
+        del self._owners, self._known, self._tensors
         return values
 
     def _values(self, changed: Iterable[str], after: Snapshot) -> dict[str, Any]:
-        """What the step leaves, by path; nothing if no run can leave it."""
-        tops = {path: self._top(path, after) for path in changed if path in after.tensors}
-        items = {top: after.items[top] for top in sorted(set(filter(None, tops.values())))}
-        values = {top: _value(item.owner, item.key, self._root) for top, item in items.items()}
-        wrong = [path for path, top in tops.items() if top is None]
-        wrong += [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
-        if not wrong and self._are_own(list(values.values())):
-            return values
-        what = min(wrong or values)
-        self.obstacle = f"the step sets attribute {what} in a way that no replay repeats"
-        return {}
+        """What the step leaves, by path in the order in which it is found; of what no run can
+        leave nothing."""
+        found = [path for path in changed if path in after.tensors]
+        tops = {path: self._top(path, after) for path in found if not self._stays(path, after)}
+        wrong = [path for path, top in tops.items() if top is None] + self._moved(after)
+        values: dict[str, Any] = {}
+        for top in (path for path in after.items if path in tops.values()):
+            item = after.items[top]
+            value = _value(item.owner, item.key, self._root)
+            if self._is_own(value):
+                values[top] = value
+            else:
+                wrong.append(top)
+        aliases = [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
+        if self._has_to and (wrong or aliases):
+            what = min(wrong + aliases)
+            self.obstacle = f"the step sets attribute {what} in a way that no replay repeats"
+            return {}
+        apart = {path for alias in aliases for path in (alias, *_above(alias))}
+        apart |= {path for moved in wrong for path in values if path.startswith(f"{moved}.")}
+        return {path: value for path, value in values.items() if path not in apart}
+
+    def _moved(self, after: Snapshot) -> list[str]:
+        """The paths of dictionaries whose keys are in another order than they would be if the step
+        had added the new ones to the others."""
+        found = []
+        for path, item in self._before.items.items():
+            if path.endswith(".keys") and item.owner is None and path in after.items:
+                old, new = item.value, after.items[path].value
+                stayed = [key for key in old if key in set(new)]
+                if list(new[: len(stayed)]) != stayed:
+                    found.append(path.removesuffix(".keys"))
+        return found
+
+    def _stays(self, path: str, after: Snapshot) -> bool:
+        """Whether a tensor shows all runs: a gradient, of which there is to be one at a time, and
+        state that layers have made in this step alone."""
+        item, tensor = after.items[path], after.tensors[path]
+        is_gradient = isinstance(item.owner, Tensor) and item.key == "grad"
+        return self._is_state(tensor) or is_gradient and path not in self._carried
+
+    def _is_state(self, tensor: Tensor) -> bool:
+        """Whether a tensor is new, and no operation of the step makes its value."""
+        if self._has_to or tensor.is_recorded:
+            return False
+        return not any(x is tensor for x in (*self._before.tensors.values(), *self._tensors))
 
     def _take(self, path: str, value: Any, item: Item) -> None:
         """Gives a place what it had before the step."""
@@ -86,9 +131,13 @@ class Leaving:
         self._names |= {at: _names(x) for at, x in _tensors(path, value)}
 
     def _are_alike(self, after: Snapshot) -> bool:
-        """Whether the step leaves tensors and containers of the kinds that it has found."""
+        """Whether the step leaves tensors and containers of the kinds that it has found; tensors
+        with a history are cut off from it at the end of the recording."""
         old, new = self._before.items, after.items
-        return all(p in new and kind(old.get(p)) == kind(new[p]) for p in self.paths)
+        left = {path: after.tensors[path] for path in self.paths if path in after.tensors}
+        cut = {f"{path}._is_cut" for path, tensor in left.items() if has_history(tensor)}
+        alike = (p in new and kind(old.get(p)) == _kind_after(new[p]) for p in self.paths - cut)
+        return cut <= old.keys() and all(alike)
 
     def _top(self, path: str, after: Snapshot) -> str | None:
         """The path of the outermost container that the step has made around a tensor, or of the
@@ -104,20 +153,33 @@ class Leaving:
         is_new = path not in self._before.items and isinstance(item.owner, (list, deque))
         return None if is_new else path
 
-    def _are_own(self, values: list[Any]) -> bool:
-        """Whether these are tensors, constants and containers of Python's own classes, each of
-        which the step has made and uses once: runs make them anew."""
-        known = {id(one) for one, _ in (*self._before.contents, *self._before.outer)}
+    def _is_own(self, value: Any) -> bool:
+        """Whether this is a tensor, a constant, or a container of Python's own classes of such,
+        each of which the step has made and uses once: runs make them anew."""
+        known, values = set(self._known), [value]
         while values:
             value = values.pop()
             if type(value) in (tuple, list, dict, OrderedDict) or is_named(value):
-                if id(value) in known:
+                if id(value) in known or getattr(value, "__dict__", None):
                     return False
                 known.add(id(value))
                 values.extend(value.values() if isinstance(value, dict) else value)
             elif not isinstance(value, Tensor) and not is_scalar(key_of(value)):
                 return False
+        self._known = known
         return True
+
+    @property
+    def touched(self) -> set[str]:
+        """The paths of what differs before the next step because of what this one leaves."""
+        above = {one for path in self.paths for one in _above(path)}
+        around = {f"{path}.keys" for path in above} | {f"{path}._is_cut" for path in self.paths}
+        return self.paths | above | around
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the step has left nothing, and nothing stood in the way."""
+        return not self.places and self.obstacle is None
 
     def leave(self, values: Mapping[str, Any], root: Any, snapshot: Snapshot | None) -> None:
         """Leaves what a run has made; `snapshot` gets to know."""
@@ -129,11 +191,16 @@ class Leaving:
                     snapshot.tensors[at] = tensor
             put(self.places[path], root, value, snapshot)
 
-    def misplaced(self, items: Mapping[str, Item], root: Any) -> str | None:
+    def misplaced(self, now: Snapshot, root: Any) -> str | None:
         """The path of a place that is now another one, if there is one."""
         for path, place in self.places.items():
-            item = items.get(path)
-            if item is not None and not place.is_at(item.owner, item.key, root):
+            item = now.items.get(path)
+            if item is not None:
+                is_there = place.is_at(item.owner, item.key, root)
+            else:
+                owner = place.owner(root)
+                is_there = not place.is_item or now.path_of(owner) == path.rpartition(".")[0]
+            if not is_there:
                 return path
         return None
 
@@ -184,6 +251,15 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 def _names(tensor: Tensor) -> dict[str, Any]:
     return {name: tensor.__dict__[name] for name in _NAMES if name in tensor.__dict__}
+
+
+def _kind_after(item: Item) -> str:
+    """The kind of value that an item has once its tape has ended."""
+    if type(item.value) is not Memory:
+        return kind(item)
+    shape, dtype, flags = item.value.meta
+    meta = (shape, dtype, flags._replace(is_intermediate=False))
+    return kind(Item(None, None, item.value._replace(meta=meta)))
 
 
 def _is_steady(value: Any) -> bool:

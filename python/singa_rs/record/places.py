@@ -44,7 +44,12 @@ def write(owner: Any, key: Any, value: Any) -> None:
 def _clear(owner: Any, key: Any) -> None:
     if isinstance(owner, dict):
         _base(owner).pop(owner, key, None)
-    elif hasattr(owner, key):
+    elif isinstance(owner, type):
+        if key in vars(owner):
+            type.__delattr__(owner, key)
+    elif key in (attributes := own_attributes(owner)):
+        del attributes[key]
+    elif hasattr(owner, key):  # a slot
         object.__delattr__(owner, key)
 
 

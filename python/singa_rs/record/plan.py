@@ -11,7 +11,7 @@ from .. import _core, viz
 from ..notices import preformatted, warn_user
 from ..tensor import Placeholder, Tensor
 from ..viz.layers import table
-from .attempt import Call
+from .call import Call
 from .effects import Undo
 from .options import Options
 from .snapshot import Snapshot

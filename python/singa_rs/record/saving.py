@@ -10,8 +10,9 @@ from typing import Any
 from .. import _core, files
 from .._core import GraphError
 from ..tensor import Tensor
-from .attempt import Attempt, Call, admitted
+from .attempt import Attempt
 from .attempts import Attempts
+from .call import Call, admitted
 from .effects import Effects
 from .options import Options
 from .plan import infer
@@ -43,7 +44,7 @@ def save_step(
     args, kwargs = replace(admitted(*given, root), _stand_in)
     infer(function, root, training, args, kwargs)  # parameters and moments exist from here on
     with ExitStack() as undone:
-        attempts = Attempts(most=2)
+        attempts = Attempts(most=2, leaves=False)
         first = _recorded(undone, Call(function, root, training, args, kwargs), attempts)
         first.plan(options)
         again = _recorded(undone, Call(function, root, training, args, kwargs), attempts)

@@ -147,6 +147,14 @@ class Snapshot:
         self._copies = {id(one): copy for one, copy in contents + self.contents}
         self.outer, self.contents, self.places = self.contents, contents, places
 
+    def has_seen(self, value: Any) -> bool:
+        """Whether an object is among what was inspected; it must have been alive then."""
+        return id(value) in self._seen
+
+    def path_of(self, value: Any) -> str | None:
+        """The path at which an object was found first."""
+        return self._seen.get(id(value))
+
     @property
     def known(self) -> frozenset[int] | None:
         """By `id`, the tensors that the program may compare an argument with by `is`; None if it

@@ -11,6 +11,8 @@ from ..autograd.mode import mode
 #: Tells graph functions that an attribute of a layer, a module or an optimizer may have changed.
 note_change = _core.note_change
 
+#: Why a step that goes on after reading a value is not recorded.
+CAUGHT_READ = "the step catches the error that a value is read while it is recorded"
 #: Why no graph can give state the values that it has in eager execution.
 LATE_STATE = "state is initialised at random after the step has used the same generator"
 

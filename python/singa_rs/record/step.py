@@ -13,7 +13,7 @@ from .._core import Device, DType
 from ..device import get_default_device
 from ..errors import CheckpointError
 from ..tensor import Placeholder, Tensor
-from .attempt import staged
+from .call import staged
 
 
 class StepTensor(NamedTuple):

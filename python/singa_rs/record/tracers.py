@@ -15,7 +15,7 @@ from ..tensor import Placeholder, Tensor
 from ..tensor.keys import EXACT
 from .places import Place
 from .snapshot import Snapshot
-from .trees import flatten, leaves, replace
+from .trees import containers, copied, flatten, leaves
 
 _VIEWS = ("_base", "_views")
 _TAPE = ("_creator", *_VIEWS)
@@ -41,8 +41,11 @@ class Tracers:
             made.__dict__.update(_attributes(real, but=_VIEWS))
         self._before = [dict(made.__dict__) for made in self._made]
         swaps = dict(zip(distinct, self._made, strict=True))
-        #: What the function is called with, and the tensors in it.
-        self.given = replace(given, lambda leaf: swaps.get(id(leaf), leaf))
+        #: What the function is called with, copies of lists and dictionaries, the tensors in them.
+        copies: dict[int, Any] = {}
+        self.given = copied(given, lambda leaf: swaps.get(id(leaf), leaf), copies)
+        self._originals = list(containers(given))
+        self.containers = [copies[id(one)] for one in self._originals]
         self.tensors: list[Tensor] = []
         self._tree = flatten(self.given, self.tensors)
 
@@ -76,11 +79,22 @@ class Tracers:
         found = ((numbers[id(x)], _set(made.__dict__, before)) for x, made, before in looks)
         return [(number, marks) for number, marks in found if marks]
 
+    def alias(self, before: Snapshot, after: Snapshot) -> str | None:
+        """Why copies cannot stand for the lists and dictionaries among the arguments, as text: the
+        function also reaches these in another way, or keeps them."""
+        if any(map(before.has_seen, self._originals)):
+            return "the step also reaches a list or dictionary among its arguments in another way"
+        if any(map(after.has_seen, self.containers)):
+            return "the step keeps a list or dictionary among its arguments"
+        return None
+
     def difference(self) -> str | None:
         """What the function did to its arguments that no graph can repeat, as text, or None."""
         tensors: list[Tensor] = []
         tree = flatten(self.given, tensors)
-        if tree != self._tree or list(map(id, tensors)) != list(map(id, self.tensors)):
+        is_other = list(map(id, containers(self.given))) != list(map(id, self.containers))
+        is_other = is_other or list(map(_own, self.containers)) != list(map(_own, self._originals))
+        if is_other or tree != self._tree or list(map(id, tensors)) != list(map(id, self.tensors)):
             return "the step changes a list or dictionary among its arguments"
         if signature(self._views + self._made) != signature(self._views + self._views):
             return "the step rebinds an argument to other memory"
@@ -90,6 +104,11 @@ class Tracers:
             if any(type(value) not in EXACT for value in _set(made.__dict__, before).values()):
                 return "the step sets or deletes attributes of an argument"
         return None
+
+
+def _own(container: Any) -> list[tuple[str, int]]:
+    """The attributes of a list or dictionary of a program's class."""
+    return [(name, id(value)) for name, value in getattr(container, "__dict__", {}).items()]
 
 
 def is_itself(tensor: Tensor, known: frozenset[int]) -> bool:

@@ -13,7 +13,7 @@ from ..autograd.mode import Nodes, mode, set_nodes
 from ..autograd.order import cut
 from ..tensor import Tensor
 from .effects import Undo
-from .trees import Results
+from .results import Results
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -73,6 +73,7 @@ def trace(
     call: Callable[[], Any],
     undo: Undo | None = None,
     held: Mapping[str, Tensor] | None = None,
+    lists: Sequence[Any] = (),
 ) -> Traced:
     """Records a call without running its operations.
 
@@ -83,6 +84,7 @@ def trace(
         undo: where the call's changes are noted, if they may be undone.
         held: tensors in attributes of the model. A result that is one of them represents the
             attribute, as a run finds it.
+        lists: the lists and dictionaries among the arguments of the function.
 
     Raises:
         GraphError: this thread is already recording, or the call reads a value.
@@ -91,7 +93,7 @@ def trace(
     recording = _core.Recording(device, arguments, journal)
     try:
         with noting(nodes):
-            results = Results(call(), arguments, held or {})
+            results = Results(call(), arguments, held or {}, lists)
             nodes.settle()
             recording.end(results.tensors)
     except BaseException:
