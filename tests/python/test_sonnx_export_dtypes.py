@@ -153,11 +153,35 @@ def test_without_a_bound_infinity_stays(bounds):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("function", [autograd.argmax, autograd.argmin])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_where_bools_are_greatest(function, axis):
+    def call(x):
+        return function(x, axis)
+
+    x = np.array([[False, True, True], [False, False, True]])
+    want = to_numpy(call(*tensors([x])))
+    for (got,) in exported(call, [x]):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_bools_where_a_condition_holds():
+    def call(x, condition):
+        return autograd.where(condition, x, autograd.logical_not(x))
+
+    given = [np.array([True, False, True, False]), np.array([True, True, False, False])]
+    want = to_numpy(call(*tensors(given)))
+    proto = sonnx.model_proto(call, tensors(given))
+    for (got,) in (sonnx.prepare(proto).run(given), there(proto, given)):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_results_that_are_not_written_are_refused():
-    x = Tensor(data=np.ones((1, 1, 4, 4), np.float32), dtype="float32")
-    pool = ops.op("max_pool", kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0))
-    with pytest.raises(NotImplementedError, match="export: max_pool: its output 1 is not written"):
-        sonnx.model_proto(lambda x: pool(x), [x])
+    x = Tensor(data=np.ones((3, 4), np.float32), dtype="float32")
+    scale = Tensor(data=np.ones(4, np.float32), dtype="float32")
+    norm = ops.op("rms_norm", eps=1e-5)
+    with pytest.raises(NotImplementedError, match="export: rms_norm: its output 1 is not written"):
+        sonnx.model_proto(lambda x: norm(x, scale), [x])
 
 
 @pytest.mark.parametrize("opset", [0, 12, 19, 99])

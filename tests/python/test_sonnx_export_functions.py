@@ -17,8 +17,6 @@ REASONS = {
     "linalg": "decompositions of matrices",
     "solve": "equations",
     "triangular_solve": "equations",
-    "attention": "other numbers of axes than four",
-    "got a view of a tensor from before": "windows that are added into a tensor one by one",
     "opset": "an operator that the installed onnx does not know",
 }
 CASES = {str(one): (one.of_tensors, one.samples()) for one in FUNCTIONS}

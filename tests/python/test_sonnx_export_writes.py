@@ -85,6 +85,35 @@ def test_a_copy_that_is_written_into():
     check(cloned, [X], BATCH, [[real(7, 4)]])
 
 
+def test_views_from_before_a_write():
+    """They show what their tensor has become, and may be written into themselves."""
+
+    def call(x):
+        y = x * 1
+        rows, turned = y[:2], y.T
+        column = turned[1]
+        y += 1
+        rows[0] *= 2
+        turned[0] -= 1
+        row = rows[1]
+        row *= 3
+        return y, rows, turned, column
+
+    check(call, [X], BATCH, [[real(n, 4)] for n in (2, 7)])
+
+
+def test_writes_through_another_order_of_axes():
+    def call(x):
+        y = x * 1
+        y.T[1:3] += x.T[:2]
+        turned = y.transpose((1, 0))
+        turned *= 2
+        y.reshape((y.numel,))[...] += 1
+        return y
+
+    check(call, [X], BATCH, [[real(n, 4)] for n in (2, 4, 7)])
+
+
 def test_a_part_at_the_end_of_any_size():
     def late(x):
         made = tensor.zeros((x.shape[0] + 2, 4))

@@ -25,6 +25,8 @@ def vector(n=4, seed=0):
 
 #: A scale, a bias, a mean and a variance.
 AVERAGES = {name: vector(seed=i) for i, name in enumerate(("scale", "bias", "mean", "var"))}
+#: The same for each element of an image.
+OF_ELEMENTS = [np.abs(real(4, 7, 6, seed=i)) for i in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ AVERAGES = {name: vector(seed=i) for i, name in enumerate(("scale", "bias", "mea
         ("GroupNormalization", [IMAGE, vector(2), vector(2, 1)], {"num_groups": 2, "opset": 18}),
         ("LayerNormalization", [IMAGE, real(7, 6)], {"axis": -2, "outputs": 3}),
         ("BatchNormalization", [IMAGE, *AVERAGES.values()], {"opset": 9}),
+        ("BatchNormalization", [IMAGE, *OF_ELEMENTS], {"spatial": 0, "opset": 7}),
         (
             "BatchNormalization",
             [IMAGE, *AVERAGES.values()],
@@ -265,7 +268,7 @@ def test_attention_with_a_cache_agrees_with_its_definition():
         ("Resize", [IMAGE, None, None, ints(2, 4, 3, 4)], {"mode": "lanczos"},
          "Resize: got mode 'lanczos', want one of nearest, linear, cubic"),
         ("BatchNormalization", [IMAGE, *AVERAGES.values()],
-         {"spatial": 0, "opset": 7}, "BatchNormalization: got spatial 0"),
+         {"spatial": 0, "opset": 7}, "BatchNormalization: got averages of shape"),
         ("Dropout", [LINE, np.array(1, np.float32)], {}, "Dropout: got ratio 1"),
         ("ImageDecoder", [np.zeros(3, np.uint8)], {"pixel_format": "YUV"},
          "ImageDecoder: got pixel_format 'YUV'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -14,6 +14,7 @@ import onnx
 from onnx import defs, helper
 
 from .. import __version__, files, record
+from ..device import Device
 from ..errors import ShapeError
 from ..module import Module
 from ..record.trees import leaves
@@ -26,6 +27,7 @@ from .folded import folded
 from .other_sizes import check_other_sizes
 from .program import Meta, Program, program
 from .reading import format_of
+from .tracing import as_module, make_parameters, traced
 from .values import ELEMENTS, MOST_CHECKED
 from .writing import OLDEST, Writer
 
@@ -36,18 +38,6 @@ _RANDOM_OPSET = 21
 
 #: By argument, the names of axes whose size is open; of axes in a list, they are made up.
 Dynamic = Mapping[str, Mapping[int, str] | Sequence[int]]
-
-
-class _Function(Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        object.__setattr__(self, "call", function)
-
-    def forward(self, *args: Any) -> Any:
-        """What the function returns."""
-        return self.call(*args)
 
 
 def model_proto(
@@ -92,10 +82,10 @@ def model_proto(
     if not isinstance(inputs, (list, tuple)):
         kind = type(inputs).__name__
         raise TypeError(f"export: inputs: got {kind}, want a list of what the model is called with")
-    args = [one if isinstance(one, (Tensor, Placeholder)) else np.asarray(one) for one in inputs]
+    args = [_stand_in(one, model) for one in inputs]
     names = _names(input_names, len(args), "x", "input_names", states or ())
     axes = _axes(names, args, dynamic or {})
-    root = model if isinstance(model, Module) else _Function(model)
+    root = as_module(model)
     made = _program(root, args, axes)
     title = name or type(root).__name__.strip("_")
     graph = written(made, names, axes, output_names, title, states)
@@ -218,10 +208,9 @@ def _labels(name: str, given: Any) -> dict[int, str]:
 
 def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
     """The program, for all sizes of the dynamic axes."""
-    forward = type(root).forward
-    record.infer(forward, root, False, tuple(_stand_ins(args)), {})  # makes the parameters
+    make_parameters(root, _stand_ins(args))
     if not axes.base:
-        return program([record.operations(_checked_forward, root, _stand_ins(args))], [{}])
+        return program([traced(_checked_forward, root, _stand_ins(args))], [{}])
     failure: Exception | None = None
     # Operations take shorter ways for extents of 1.
     several = {label: max(size, 2) for label, size in axes.base.items()}
@@ -244,7 +233,7 @@ def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
 
 def _traced(root: Module, args: Sequence[Any], axes: Axes, sizes: Sizes) -> record.Operations:
     given = [_resized(arg, own, sizes) for arg, own in zip(args, axes.of, strict=True)]
-    return record.operations(_checked_forward, root, given)
+    return traced(_checked_forward, root, given)
 
 
 def _checked_forward(root: Module, *given: Any) -> Any:
@@ -279,11 +268,19 @@ def _stand_ins(args: Sequence[Any]) -> list[Any]:
     return [_resized(arg, {}, {}) for arg in args]
 
 
-def _resized(arg: Any, own: Mapping[int, str], sizes: Sizes) -> Placeholder:
-    """A placeholder like an input, with other sizes of its dynamic axes."""
+def _stand_in(given: Any, model: Any) -> Placeholder:
+    """A placeholder like an input: where the model is, if it is somewhere."""
+    array = given if isinstance(given, Tensor) else np.asarray(given)
+    dtype = array.dtype if isinstance(array, Tensor) else incoming(array)
+    is_placed = isinstance(model, Module) and (model._device or model.get_states())
+    device = model.device if is_placed else getattr(given, "device", None)
+    return Placeholder(array.shape, device if isinstance(device, Device) else None, dtype)
+
+
+def _resized(arg: Placeholder, own: Mapping[int, str], sizes: Sizes) -> Placeholder:
+    """A placeholder with other sizes of its dynamic axes."""
     shape = tuple(sizes[own[i]] if i in own else n for i, n in enumerate(arg.shape))
-    dtype = arg.dtype if isinstance(arg, Tensor) else incoming(arg)
-    return Placeholder(shape, dtype=dtype)
+    return Placeholder(shape, arg.device, arg.dtype)
 
 
 def written(

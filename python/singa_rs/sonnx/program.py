@@ -51,6 +51,8 @@ class Numbered:
         self.constants = given.constants
         #: By block, the value that is the whole of it, and a tensor of its place.
         self.wholes: dict[int, tuple[int, Tensor]] = {}
+        #: By place, the last view of it.
+        self._views: dict[Any, Event] = {}
         self.steps: list[Step] = []
         self.arguments = [self._new(one) for one in given.arguments]
         for event in given.events:
@@ -64,19 +66,29 @@ class Numbered:
 
     def _of(self, t: Tensor) -> int:
         found = self.by_place.get(place(t))
+        if found is None and t.block_id in self.wholes:
+            return self._viewed(t)
         if found is None:
-            if t.block_id in self.wholes:
-                raise ValueError("export: got a view of a tensor from before it was written into")
             found = self._new(t)
             self.leaves[found] = self.constants.get(place(t), t)
+            if place(t) in self.constants:  # which the call has made, and may write into
+                self.wholes[t.block_id] = found, t
         return found
+
+    def _viewed(self, t: Tensor) -> int:
+        """A view from before its tensor was written into, which shows what that has become."""
+        event = self._views.pop(place(t), None)
+        if event is None:
+            raise ValueError("export: got a view of a tensor from before it was written into")
+        self._add(event)
+        return self.by_place[place(t)]
 
     def _add(self, event: Event) -> None:
         inputs = tuple(self._of(one) for one in event.inputs)
         if event.writes:
             return self._write(event, inputs)
         is_all = [place(one) for one in event.outputs] == [place(one) for one in event.inputs]
-        if is_all and not _has_bounds(event):
+        if is_all and not _is_else_of_other_sizes(event):
             return None  # a view of everything
         if event.name == "copy":  # whether there is one may depend on an extent being 1
             self._same(event.outputs[0], inputs[0])
@@ -85,7 +97,10 @@ class Numbered:
         if event.name == "view_index":
             attrs = {"of": _ranges(attrs["of"], event.inputs[0].shape)}
         outputs = tuple(self._new(one) for one in event.outputs)
-        if not event.name.startswith("view_"):
+        if event.name.startswith("view_"):
+            if not is_all:
+                self._views[place(event.outputs[0])] = event
+        else:
             made = zip(event.outputs, outputs, strict=True)
             self.wholes.update((t.block_id, (i, t)) for t, i in made)
         self.steps.append(Step(event.name, attrs, inputs, outputs))
@@ -132,8 +147,11 @@ def _keys(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-def _has_bounds(event: Event) -> bool:
-    """Whether it is a slice that may be of everything for this size alone."""
+def _is_else_of_other_sizes(event: Event) -> bool:
+    """Whether it is a slice that may be of everything for this size alone, or another order of axes
+    that are alike for it."""
+    if event.name == "view_permute":
+        return tuple(event.attrs["of"]) != tuple(range(event.inputs[0].rank))
     if event.name != "view_index":
         return False
     slices = [one for one in _keys(event.attrs["of"]) if isinstance(one, slice)]

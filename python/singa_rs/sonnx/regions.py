@@ -14,8 +14,9 @@ Ranges = tuple[tuple[int, int, int], ...]
 
 
 def region(whole: Tensor, part: Tensor) -> dict[str, Any]:
-    """The `ranges` of a part of a whole that lies in order; if it is none of ranges, None, and the
-    part's `offset`, `shape` and `strides` within it.
+    """The `ranges` of a part of a whole that lies in order, with the `order` of the part's axes in
+    the whole if that is another one; if it is none of ranges, None, and the part's `offset`,
+    `shape` and `strides` within it.
 
     Raises:
         NotImplementedError: the part reaches beyond the whole.
@@ -23,10 +24,23 @@ def region(whole: Tensor, part: Tensor) -> dict[str, Any]:
     offset = part.offset - whole.offset
     if part.numel:
         _check_within(whole, part, offset)
-    ranges = _ranges(whole, part, offset)
+    order = _order(part)
+    ranges = _ranges(whole, part.view_permute(order), offset)
+    if ranges is not None and order != tuple(range(part.rank)):
+        return {"ranges": ranges, "order": order}
+    ranges = ranges or _ranges(whole, part, offset)
     if ranges is not None:
         return {"ranges": ranges}
+    if part.numel == whole.numel and part.is_contiguous():  # in another shape
+        return {"ranges": tuple((0, n, 1) for n in whole.shape)}
     return {"ranges": None, "offset": offset, "shape": part.shape, "strides": part.strides}
+
+
+def _order(part: Tensor) -> tuple[int, ...]:
+    """The axes of a part, those first along which elements are furthest apart. Of one of extent 1
+    its stride may not tell; it is then likelier to be an outer one."""
+    known = list(zip(part.strides, part.shape, strict=True))
+    return tuple(sorted(range(part.rank), key=lambda i: (-abs(known[i][0]), known[i][1] != 1)))
 
 
 def _check_within(whole: Tensor, part: Tensor, offset: int) -> None:

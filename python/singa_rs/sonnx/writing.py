@@ -29,6 +29,8 @@ class Writer:
         self.program = program
         #: The model's names of its parameters and states, by place; all of them are written.
         self.states = {place(one): name for name, one in (states or {}).items()}
+        #: The values that steps or the program's caller take.
+        self.used = {one for step in program.steps for one in step.inputs} | {*program.results}
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         #: Names by value.

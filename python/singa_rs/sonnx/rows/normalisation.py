@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import autograd
+from ...errors import ShapeError
 from ...layer.norm import centred_alone
 from ...tensor import Tensor, float32
 from ...tensor.numbers import real
@@ -27,14 +28,15 @@ def batch_normalization(
     consumed_inputs: Any = (), outputs: int,
 ) -> Any:  # fmt: skip
     """Channels shifted and scaled by the running averages, which in this package's training take
-    in the batch's. With `training_mode` by those of the batch, which give new averages.
+    in the batch's. With `training_mode` by those of the batch, which give new averages. Below
+    opset 9 there may be averages for each element instead, which training keeps.
     """
-    if not spatial:
-        raise ValueError("BatchNormalization: got spatial 0, want 1: averages for each channel")
     if training_mode:
         return _by_batch(x, scale, bias, (mean, var), epsilon, momentum)[:outputs]
     if outputs > 1:
         raise ValueError(f"BatchNormalization: got {outputs} outputs, want 1 out of training mode")
+    if not spatial:
+        return _by_element(x, scale, bias, mean, var, epsilon)
     # ONNX's momentum is the weight of the old averages.
     handle = autograd.BatchNormHandle(1 - momentum, eps=epsilon)
     wide = x.dtype if x.dtype.itemsize > 2 else float32
@@ -42,6 +44,20 @@ def batch_normalization(
     if not autograd.training:  # which updates the averages themselves
         mean, var = autograd.cast(mean, wide), autograd.cast(var, wide)
     return autograd.batchnorm_2d(handle, x, scale, bias, mean, var)
+
+
+def _by_element(
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float
+) -> Tensor:
+    """Each element of a sample shifted and scaled by averages of its own."""
+    if any(one.shape != x.shape[1:] for one in (scale, bias, mean, var)):
+        raise ShapeError(
+            f"BatchNormalization: got averages of shape {mean.shape} for {x.shape}, want "
+            f"{x.shape[1:]}, one for each element"
+        )
+    wide = x.dtype if x.dtype.itemsize > 2 else float32
+    x_, scale, bias, mean, var = (autograd.cast(one, wide) for one in (x, scale, bias, mean, var))
+    return autograd.cast((x_ - mean) * (var + eps) ** -0.5 * scale + bias, x.dtype)
 
 
 def _by_batch(

@@ -38,7 +38,10 @@ def write(w: Writer, step: Step) -> str:
         return _scattered(w, step)
     pairs = enumerate(zip(w.shape(whole), ranges, strict=True))
     axes = [_Range(at, extent, *of) for at, (extent, of) in pairs]
-    x = w.reshape(w.name(part), w.shape(part), [one.size for one in axes])
+    x, shape = w.name(part), w.shape(part)
+    if order := step.attrs.get("order"):
+        x, shape = w.node("Transpose", [x], perm=order), tuple(shape[axis] for axis in order)
+    x = w.reshape(x, shape, [one.size for one in axes])
     maker = w.makers.get(whole)
     if maker is not None and maker.name == "fill" and all(one.step == 1 for one in axes):
         value = w.constant(maker.attrs["value"], w.meta(whole).dtype)

@@ -140,9 +140,13 @@ def number(w: Writer, value: Any, dtype: str) -> str:
 
 @writes("where")
 def where(w: Writer, step: Step) -> str:
-    """One of two tensors."""
+    """One of two tensors. Other runtimes have no such kernel for bools."""
     condition, x, y = (w.name(one) for one in step.inputs)
-    return w.node("Where", [_truth(w, condition, w.meta(step.inputs[0]).dtype), x, y])
+    is_first = _truth(w, condition, w.meta(step.inputs[0]).dtype)
+    if w.meta(step.outputs[0]).dtype != "bool":
+        return w.node("Where", [is_first, x, y])
+    first = w.node("And", [is_first, x])
+    return w.node("Or", [first, w.node("And", [w.node("Not", [is_first]), y])])
 
 
 @writes("cast", "convert")
@@ -188,6 +192,7 @@ def reduce(w: Writer, step: Step) -> str:
 
 def _arg(w: Writer, step: Step, x: str, f: str, axes: tuple[int, ...], keepdims: bool) -> str:
     kind = "ArgMax" if f == "argmax" else "ArgMin"
+    x = w.cast(x, "int32") if w.meta(step.inputs[0]).dtype == "bool" else x
     if len(axes) == 1:
         return w.node(kind, [x], axis=axes[0], keepdims=int(keepdims))
     if axes and len(axes) != len(w.shape(step.inputs[0])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..extents import Number
@@ -57,28 +58,46 @@ def rms_norm(w: Writer, step: Step) -> tuple[str | None, ...]:
 
 @writes("attention")
 def attention(w: Writer, step: Step) -> tuple[str | None, ...]:
-    """Attention of four axes."""
-    a, rank = step.attrs, len(w.shape(step.inputs[0]))
-    if a["lengths"] or a["start"] or rank != 4:
-        what = "lengths or positions" if rank == 4 else f"{rank} axes, want 4"
-        raise NotImplementedError(f"export: attention with {what}")
-    q, k = (w.shape(one) for one in step.inputs[:2])
-    given, scale = [w.name(one) for one in step.inputs[:3]], a["scale"]
+    """Attention, of which ONNX has that of four axes."""
+    a = step.attrs
+    if a["lengths"] or a["start"]:
+        raise NotImplementedError("export: attention with lengths or positions")
+    q, k, _ = shapes = [w.shape(one) for one in step.inputs[:3]]
+    names, scale = [w.name(one) for one in step.inputs[:3]], a["scale"]
+    given = [_of_four_axes(w, name, of) for name, of in zip(names, shapes, strict=True)]
     if w.meta(step.inputs[0]).dtype == "float64" and scale is not None:  # attributes are float32
         given[0], scale = w.node("Mul", [given[0], w.constant(scale, "float64")]), 1.0
     if a["mask"]:
-        given.append(_whole_mask(w, step.inputs[3], (q[2], k[2])))
+        given.append(_whole_mask(w, step.inputs[3], q[:-3], (q[-2], k[-2])))
     made = w.node("Attention", given, is_causal=int(a["causal"]), scale=scale)
-    return (made, None)
+    return (_of_axes_again(w, made, w.shape(step.outputs[0])), None)
 
 
-def _whole_mask(w: Writer, value: int, last: tuple[Number, Number]) -> str:
-    """A mask whose last two axes are not broadcast, which ONNX asks for."""
+def _of_four_axes(w: Writer, x: str, shape: Sequence[Number]) -> str:
+    """With more axes in front, or with those in front of the last three as one."""
+    missing = 4 - len(shape)
+    if missing > 0:
+        return w.node("Unsqueeze", [x, w.ints(range(missing))])
+    return w.node("Reshape", [x, w.ints([-1, *shape[-3:]])]) if missing else x
+
+
+def _of_axes_again(w: Writer, made: str, shape: Sequence[Number]) -> str:
+    """The reverse of `_of_four_axes`."""
+    missing = 4 - len(shape)
+    if missing > 0:
+        return w.node("Squeeze", [made, w.ints(range(missing))])
+    return w.node("Reshape", [made, w.ints(shape)]) if missing else made
+
+
+def _whole_mask(w: Writer, value: int, front: Sequence[Number], last: tuple[Number, Number]) -> str:
+    """A mask whose last two axes are not broadcast, which ONNX asks for; nor are those in front of
+    the last three, where they become one."""
     have, name = w.shape(value), w.name(value)
-    if tuple(have[-2:]) == last:
-        return name
     kept = [1] * (len(have) - 2)  # keeps what Expand is given
-    return w.node("Expand", [name, w.ints([*kept, *last])])
+    if len(front) > 1 and len(have) > 3:
+        name = w.node("Expand", [name, w.ints([*front, 1, *last])])
+        return _of_four_axes(w, name, (*front, have[-3], *last))
+    return name if tuple(have[-2:]) == last else w.node("Expand", [name, w.ints([*kept, *last])])
 
 
 @writes("dropout")

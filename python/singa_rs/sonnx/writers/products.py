@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ...autograd.windows import extents
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
 from .arithmetic import typed
+from .shapes import _plus, _times
 
 
 @writes("matmul")
@@ -44,14 +47,16 @@ def conv_transpose(w: Writer, step: Step) -> str:
     a, (x, filters) = step.attrs, step.inputs
     rank = len(a["stride"])
     have, kernel = w.shape(x)[2:], w.shape(filters)[2:]
-    least = [
-        (have[i] - 1) * a["stride"][i] + (kernel[i] - 1) * a["dilation"][i] + 1
-        - a["padding"][i] - a["padding"][rank + i]
-        for i in range(rank)
-    ] if all(isinstance(n, int) for n in have) else None  # fmt: skip
-    if least is None:
-        raise NotImplementedError("export: a transposed convolution of images of any size")
-    more = [n - m for n, m in zip(a["size"], least, strict=True)]
+    more = []
+    for i, (size, n) in enumerate(zip(a["size"], have, strict=True)):
+        around = a["padding"][i] + a["padding"][rank + i]
+        reach = (kernel[i] - 1) * a["dilation"][i] + 1
+        least = _plus(_times(_plus(n, -1), a["stride"][i]), reach - around)
+        more.append(_plus(size, _times(least, -1)))
+    if not all(isinstance(n, int) for n in more):
+        raise NotImplementedError(
+            "export: a transposed convolution whose size does not follow from that of its images"
+        )
     names = [w.name(x), w.name(filters)]
     attrs = {**_window(a), "group": a["groups"], "output_padding": more if any(more) else None}
     return w.node("ConvTranspose", names, **attrs)
@@ -59,14 +64,50 @@ def conv_transpose(w: Writer, step: Step) -> str:
 
 @writes("max_pool")
 def max_pool(w: Writer, step: Step) -> tuple[str | None, ...]:
-    """The greatest element of each window; where it is, is not written."""
+    """The greatest element of each window, and where it is, if that is used."""
     x, dtype = w.name(step.inputs[0]), w.meta(step.inputs[0]).dtype
     x = w.cast(x, "float64") if dtype == "int32" else x  # which ONNX does not take
+    places, is_wanted = None, step.outputs[1] in w.used
     if _is_global(w, step):
         made = w.node("GlobalMaxPool", [x])
+        places = _greatest(w, step, x) if is_wanted else None
     else:
-        made = w.node("MaxPool", [x], kernel_shape=step.attrs["kernel"], **_window(step.attrs))
-    return (w.cast(made, dtype) if dtype == "int32" else made, None)
+        window = {"kernel_shape": step.attrs["kernel"], **_window(step.attrs)}
+        found = w.node("MaxPool", [x], 1 + is_wanted, **window)
+        made, places = (found[0], _in_windows(w, step, found[1])) if is_wanted else (found, None)
+    return (w.cast(made, dtype) if dtype == "int32" else made, places)
+
+
+def _in_windows(w: Writer, step: Step, places: str) -> str:
+    """Positions among the elements of all images as those within their windows."""
+    a, size, counts = step.attrs, w.shape(step.inputs[0])[2:], w.shape(step.outputs[0])[2:]
+    if not all(isinstance(n, int) for n in (*size, *counts)):
+        raise NotImplementedError(
+            "export: max_pool: where the greatest elements are, in images of any size"
+        )
+    gaps, width, made = a.get("dilation") or (1,) * len(size), 1, None
+    for d in reversed(range(len(size))):
+        starts = np.arange(counts[d]) * a["stride"][d] - a["padding"][d]
+        starts = starts.reshape(-1, *(1,) * (len(size) - 1 - d))
+        extent = w.constant(size[d], "int64")
+        at = w.node("Sub", [w.node("Mod", [places, extent]), w.constant(starts, "int64")])
+        at = w.node("Mul", [w.node("Div", [at, w.constant(gaps[d], "int64")]),
+                            w.constant(width, "int64")])  # fmt: skip
+        made = at if made is None else w.node("Add", [made, at])
+        places, width = w.node("Div", [places, extent]), width * a["kernel"][d]
+    return _as_declared(w, step, made)
+
+
+def _greatest(w: Writer, step: Step, x: str) -> str:
+    """The position of the greatest element of each image."""
+    flat = w.node("Reshape", [x, w.constant([0, 0, -1], "int64")])
+    found = w.node("ArgMax", [flat], axis=2, keepdims=0)
+    return _as_declared(w, step, w.node("Reshape", [found, w.ints(w.shape(step.outputs[1]))]))
+
+
+def _as_declared(w: Writer, step: Step, places: str) -> str:
+    dtype = w.meta(step.outputs[1]).dtype
+    return places if dtype == "int64" else w.cast(places, dtype)
 
 
 @writes("avg_pool")
