@@ -13,6 +13,7 @@ import operator
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,13 +101,13 @@ def create_cuda_gpu_on(device_id: int) -> Device:
     if wanted not in _STAND_INS:
         raise DeviceError(f"{op}: got {_VARIABLE}={wanted!r:.80}, want cpu, or nothing")
     if wanted:
-        return _STAND_INS[wanted]()
+        return _noted(_STAND_INS[wanted]())
     number = operator.index(device_id)
     if number < 0:
         raise DeviceError(f"{op}: got device {number}, want one from 0")
     _offer_cuda()
     try:
-        return _core.gpu(number)
+        return _noted(_core.gpu(number))
     except DeviceError as error:
         raise DeviceError(
             f"{op}: got device {number}, but {str(error).removeprefix('cuda: ')}; use "
@@ -237,6 +238,29 @@ def _in_wheel(wheel: str, name: str) -> str | None:
                     if path.rpartition("/")[2] == name:
                         return os.path.realpath(os.path.join(folder, path))
     return None
+
+
+class _Seeding:
+    """The GPUs that there are, and how the generators of those begin that are made later."""
+
+    gpus: tuple[Device, ...] = ()
+    begin: Callable[[Device], None] | None = None
+
+
+def _noted(device: Device) -> Device:
+    """A device, whose generators begin as those of the others did if it is a new GPU."""
+    if device.id() >= 0 and device not in _Seeding.gpus:
+        if _Seeding.begin is not None:
+            _Seeding.begin(device)
+        _Seeding.gpus = (*_Seeding.gpus, device)
+    return device
+
+
+def _begin_all(begin: Callable[[Device], None]) -> None:
+    """Has `begin` seed the generators of all devices, and of those that are made later."""
+    for one in (_core.cpu(), *_Seeding.gpus):
+        begin(one)
+    _Seeding.begin = begin
 
 
 def _set_seed(device: Device, seed: int) -> None:

@@ -6,15 +6,16 @@ import random
 
 import numpy as np
 
-from .device import get_default_device
+from .device import _begin_all
 from .errors import GraphError
 
 _MOST = 2**32 - 1
 
 
 def set_seed(seed: int) -> None:
-    """Restarts the generators of Python's `random`, of NumPy's global functions, of the device
-    (initial values, dropout), of `data.rng()`, and is the seed of loaders that are given none.
+    """Restarts the generators of Python's `random`, of NumPy's global functions, of all
+    devices (initial values, dropout), those made later included, of `data.rng()`, and is the seed
+    of loaders that are given none.
 
     Loaders and generators that there are already keep theirs. Processes that work together call
     `dist.set_seed`, whose device draws other numbers on each rank, after it.
@@ -33,7 +34,7 @@ def set_seed(seed: int) -> None:
     seed = draws.whole("set_seed", "seed", seed, 0, _MOST)
     if record.is_recording():
         raise GraphError("set_seed: a step is being recorded")
-    get_default_device().set_seed(seed)
+    _begin_all(lambda device: device.set_seed(seed))
     random.seed(seed)
     np.random.seed(seed)
     draws.set_default(seed)

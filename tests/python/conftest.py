@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import os
+import random
 import signal
 
 # Before every run of a graph the arena is filled with NaN, and each plan is verified.
@@ -8,8 +9,10 @@ os.environ["SINGA_RS_CHECK"] = "1"
 # A process started in the background by a shell ignores Ctrl-C, which some tests press.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from singa_rs import _core, autograd, module  # noqa: E402
+from singa_rs.data import draws  # noqa: E402
 
 #: Families without kernels for GPUs: what their results are, or if there are any, is found out on
 #: the host. Regions that begin with a product or a convolution are made for processors alone.
@@ -39,5 +42,9 @@ def _fresh():
     """Every test finds `autograd.training` as it is when the package is imported, and draws the
     same random numbers whatever ran before."""
     _core.cpu().set_seed(0)
+    random.seed(0)
+    np.random.seed(0)
+    draws.set_seed(0)
+    draws.set_default(0)
     yield
     autograd.training, module.Module._told = False, None

@@ -218,8 +218,18 @@ def test_wrong_spawns():
         dist.spawn(programs.place, 2.5)
     with pytest.raises(ValueError, match="spawn: got n 0, want at least 1"):
         dist.spawn(programs.place, 0)
+    with pytest.raises(ValueError, match="spawn: got n 257, want at most 256"):
+        dist.spawn(programs.place, 257)
     with pytest.raises(ValueError, match="spawn: got timeout 0, want seconds above 0"):
         dist.spawn(programs.place, 2, timeout=0)
+    for long in (float("inf"), 1e300):
+        with pytest.raises(ValueError, match=r"spawn: got timeout .*, want at most 1e\+10 seconds"):
+            dist.spawn(programs.place, 2, timeout=long)
+
+
+def test_a_long_timeout_may_be_waited_for():
+    with pytest.raises(dist.RankError, match="rank 1 was ended by signal 9"):
+        dist.spawn(programs.fail, 2, ("kill",), timeout=1e10)
 
 
 # ---- the command ---------------------------------------------------------------------------------

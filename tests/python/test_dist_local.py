@@ -94,7 +94,7 @@ def test_rounds_end_with_equal_parameters(n, every, outer):
         assert losses == same
         assert all(equal(a, b) for a, b in zip(after, ones, strict=True))
         assert exchanged == [16 * 16 + 16 + 16 * 3 + 3] * (STEPS // every)
-        assert runs >= STEPS - 2 * 3
+        assert runs >= STEPS - 2 * 3 - 1  # and one that compares the ranks' parameters
     assert np.mean(found[0][0][-6:]) < 0.7 * np.mean(found[0][0][:6])
 
 

@@ -54,7 +54,9 @@ def _stepped(steps, restored_at=None):
             given = [tensor.from_numpy(x) for x in (dw, db)]
             loss = autograd.reduce_sum(w * given[0]) + autograd.reduce_sum(b * given[1])
             one.backward_and_low_rank_update(loss, rank=2)
-    return w.to_numpy(), b.to_numpy(), one.get_states()["exchange_residual"]["w"].to_numpy()
+    rest = one.get_states()["exchange_residual"]["w"].to_numpy()
+    rest = rest if dist.size() == 1 else rest[dist.rank()]
+    return w.to_numpy(), b.to_numpy(), rest
 
 
 def by_hand(n, steps):

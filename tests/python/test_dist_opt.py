@@ -7,8 +7,10 @@ import dist_models
 import dist_programs as programs
 import numpy as np
 import pytest
-from singa_rs import dist, opt
+from singa_rs import autograd, dist, layer, opt, tensor
 from singa_rs.dist import group, measured
+from singa_rs.dist.meeting import NcclIdHolder
+from singa_rs.module import Module
 from singa_rs.opt.distributed.warm_up import density
 
 TIMEOUT = 60.0
@@ -148,6 +150,43 @@ def test_half_clips_what_each_rank_gives():
     assert_equal(ranks)
 
 
+class Mean(Module):
+    """A net whose gradients are four times the rank's input, in all elements."""
+
+    def __init__(self, clipping):
+        self.dense, self.clipping = layer.Linear(2, bias=False), clipping
+
+    def forward(self, x):
+        return self.dense(x)
+
+    def train_one_batch(self, x):
+        loss = autograd.mean(self.forward(x)).reshape((1,))
+        self.optimizer.backward_and_update_half(loss, clipping=self.clipping)
+        return loss
+
+
+def _overflown(clipping, graph, ranks):
+    """Whether a step is taken, and the factor after it; gradients of some ranks overflow."""
+    value = 8.0 if dist.rank() in ranks else 2.0**-10
+    x = tensor.from_numpy(np.full((4, 3), value, np.float32))
+    dist.set_seed(0)
+    net = Mean(clipping)
+    net.optimizer = opt.DistOpt(opt.SGD(0.1))
+    net.compile([x], amp="float16", use_graph=graph)
+    net.loss_scale.factor.set_value(2.0**16)
+    before = net.dense.W.to_numpy().copy()
+    net(x)
+    return not np.array_equal(net.dense.W.to_numpy(), before), net.loss_scale.factor.item()
+
+
+@pytest.mark.parametrize(("clipping", "graph"), [(False, False), (True, False), (True, True)])
+def test_clipping_hides_no_overflow(clipping, graph):
+    """That of one rank is one of all."""
+    for ranks, want in (([0, 1], (False, 2.0**15)), ([1], (False, 2.0**15)), ([], (True, 2.0**16))):
+        found = dist.spawn(_overflown, 2, (clipping, graph, ranks), timeout=TIMEOUT)
+        assert found == [want, want]
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -273,6 +312,17 @@ def test_wrong_arguments():
     with pytest.raises(TypeError, match="got int for communicator, want a Communicator"):
         opt.DistOpt(opt.SGD(), communicator=1)
     assert opt.DistOpt(opt.SGD(), communicator=one.communicator).communicator is one.communicator
+    with pytest.raises(TypeError, match="fusedSynch: got int, want tensors"):
+        one.fused_all_reduce(3)
+    with pytest.raises(TypeError, match="sparsification: accumulation: got int, want a Tensor"):
+        one.sparsification(tensor.ones((3,)), 3, 0.5, True)
+    assert one.fused_sparsification([], None, 0.5, True) is None
+    with pytest.raises(ValueError, match="Communicator: buffSize: got -5, want at least 1"):
+        type(one.communicator)(-5)
+    with pytest.raises(TypeError, match="Communicator: buffSize: got 'a', want an int"):
+        type(one.communicator)("a")
+    with pytest.raises(ValueError, match="got world_size 257, want at most 256"):
+        opt.DistOpt(opt.SGD(0.1), NcclIdHolder(), 0, 257)
     with pytest.raises(ValueError, match="backward_and_update: threshold: got 0"):
         one.backward_and_update(None, 0)
 

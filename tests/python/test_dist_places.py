@@ -48,6 +48,11 @@ def test_variables_of_torchrun():
 def test_contradictions():
     with pytest.raises(DistError, match="RANK='x', want a whole number"):
         place_of({"RANK": "x", "WORLD_SIZE": "2"})
+    for long in ("9" * 20, "9" * 5000):
+        with pytest.raises(DistError, match="WORLD_SIZE='9+.*, want at most 9 digits"):
+            place_of({"RANK": "0", "WORLD_SIZE": long})
+    with pytest.raises(DistError, match="WORLD_SIZE 257, want at most 256 processes that share"):
+        place_of({"RANK": "0", "WORLD_SIZE": "257"})
     with pytest.raises(DistError, match="got RANK=2, WORLD_SIZE=2"):
         place_of({"RANK": "2", "WORLD_SIZE": "2", "LOCAL_RANK": "0"})
     with pytest.raises(DistError, match="processes of several machines"):

@@ -66,6 +66,8 @@ def test_wrong_arguments_are_refused():
         net.plan(x, y, ranks=4, network=(1e9, 1e-6))
     with pytest.raises(ValueError, match="plan: got ranks=0, want at least 1"):
         net.plan(x, y, ranks=0, network="1Gb, 5us")
+    with pytest.raises(ValueError, match="plan: got ranks=int, want at most 1,000,000,000"):
+        net.plan(x, y, ranks=10**400, network="1Gb, 5us")
     with pytest.raises(TypeError, match="plan: got float for ranks, want an int"):
         net.plan(x, y, ranks=2.0, network="1Gb, 5us")
 

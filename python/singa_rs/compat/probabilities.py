@@ -64,7 +64,7 @@ def SoftmaxCrossEntropyBwd(p: tensor.Tensor, t: Any) -> RawTensor:
 
 def _weights(name: str, p: tensor.Tensor, t: Any) -> tensor.Tensor:
     """What each class of each row counts: together 1."""
-    target = tensor.as_tensor(t).detach()
+    target = tensor.as_tensor(t, p.device).detach()
     if p.rank != 2 or (target.shape != p.shape and target.numel != p.shape[0]):
         shapes = f"{p.shape}, {target.shape}"
         want = "(N, C) and one class index for each row, or a weight for each class"
@@ -74,7 +74,7 @@ def _weights(name: str, p: tensor.Tensor, t: Any) -> tensor.Tensor:
         return weights / weights.sum(1, keepdims=True)
     places = ops.op("places", of="cross_entropy", size=None)(as_indices(target, name, p.device))
     column = ops.reshape(checked("cross_entropy", places, p.shape[1]), (p.shape[0], 1))
-    every = ops.op("arange", start=0, step=1, count=p.shape[1], dtype="int64")()
+    every = ops.arange(p.shape[1], p)
     return ops.cast(ops.op("binary", f="eq")(column, every), p.dtype)
 
 

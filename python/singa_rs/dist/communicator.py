@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .. import autograd
+from ..refusals import count, flag
 from ..tensor import Tensor
 from . import group
 from .buckets import Bucket, parts
@@ -28,15 +30,17 @@ class Communicator:
         *place: int | NcclIdHolder,
         buffSize: int = 4194304,  # noqa: N803 - SINGA's name
     ) -> None:
+        if len(place) not in (0, 1, 3, 4):
+            raise TypeError(f"Communicator: got {len(place)} arguments, want buffSize, or "
+                            "local_rank, world_size, nccl_id and buffSize")  # fmt: skip
+        given = place[-1] if len(place) in (1, 4) else buffSize
+        limit = count(given, "Communicator: buffSize")
         if len(place) >= 3:
             meet(place[2], place[0], place[1], "Communicator")
-        elif len(place) == 2:
-            raise TypeError("Communicator: got 2 arguments, want buffSize, or local_rank, "
-                            "world_size, nccl_id and buffSize")  # fmt: skip
         self.world_size, self.global_rank = group.size(), group.rank()
         self.local_rank = group.local_rank()
         #: The most elements that are exchanged in one piece.
-        self.buffSize = place[-1] if len(place) in (1, 4) else buffSize
+        self.buffSize = limit
         self._buffers: dict[str, list[Tensor]] = {"dense": [], "float16": []}
         self._works: list[Work] = []
 
@@ -59,13 +63,14 @@ class Communicator:
         `tensors`, over all ranks, and writes the sums into `tensors`, in order.
 
         Raises:
+            TypeError: something else than tensors.
             ValueError: `tensors` do not have the shapes of those that were collected.
         """
-        self._fuse(list(tensors), send, "dense")
+        self._fuse(_tensors(tensors, "fusedSynch"), send, "dense")
 
     def fusedSynchHalf(self, tensors: Sequence[Tensor], send: bool = True) -> None:
         """As `fusedSynch`; the values travel as float16."""
-        self._fuse(list(tensors), send, "float16")
+        self._fuse(_tensors(tensors, "fusedSynchHalf"), send, "float16")
 
     def sparsification(
         self, t: Tensor, accumulation: Tensor | None, spars: float, topK: bool
@@ -82,13 +87,19 @@ class Communicator:
     def fusedSparsification(
         self, tensors: Sequence[Tensor], accumulation: Tensor | None, spars: float, topK: bool
     ) -> None:
-        """As `sparsification`, of several tensors as if they were one."""
+        """As `sparsification`, of several tensors as if they were one; nothing without any."""
         spars = check_sparsity(spars, topK, "sparsification")
+        top_k = flag(topK, "sparsification: topK")
+        tensors = _tensors(tensors, "sparsification")
+        if accumulation is not None:
+            _tensors([accumulation], "sparsification: accumulation")
+        if not tensors:
+            return
         x = Bucket(tensors).flat
         with autograd.no_grad():
             if accumulation is not None:
                 x = x + accumulation.reshape(x.shape)
-            found = chosen(x, spars, topK)
+            found = chosen(x, spars, top_k)
             if accumulation is not None:
                 accumulation.copy_from(x - found)
         sent = parts(found, [one.shape for one in tensors])
@@ -110,3 +121,19 @@ class Communicator:
             )
         if found:
             self._works.append(reduced_into(found, tensors, "sum", wire))
+
+
+def _tensors(given: Any, name: str) -> list[Tensor]:
+    """The tensors that were given.
+
+    Raises:
+        TypeError: something else.
+    """
+    try:
+        found = list(given)
+    except TypeError:
+        raise TypeError(f"{name}: got {type(given).__name__}, want tensors") from None
+    for one in found:
+        if not isinstance(one, Tensor):
+            raise TypeError(f"{name}: got {type(one).__name__}, want a Tensor")
+    return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import autograd
 from ..refusals import is_integral
+from ..shown import shown
 from ..tensor import Tensor, float16, from_numpy
 from .buckets import WINDOW, filled
 from .measured import DEFAULT
@@ -43,6 +44,8 @@ _COLUMNS = 2
 #: How often a step runs for its profile, and what is timed beside it, which is of so many elements
 #: at most.
 _RUNS, _SAMPLE = 5, 1 << 20
+#: More ranks than any machine has processors.
+_MOST_RANKS = 10**9
 
 
 class Network(NamedTuple):
@@ -354,8 +357,9 @@ def forecast(plan: Plan, model: Mapping[str, Tensor], ranks: Any, network: Any) 
     """
     if not is_integral(ranks):
         raise TypeError(f"plan: got {type(ranks).__name__} for ranks, want an int")
-    if ranks < 1:
-        raise ValueError(f"plan: got ranks={ranks}, want at least 1")
+    if not 1 <= ranks <= _MOST_RANKS:
+        want = "at least 1" if ranks < 1 else f"at most {_MOST_RANKS:,}"
+        raise ValueError(f"plan: got ranks={shown(ranks)}, want {want}")
     speed, graph = Network.of(network), plan.picture()
     graph.profile(1)  # which prepares kernels, and backs memory
     profiled = graph.profile(_RUNS)

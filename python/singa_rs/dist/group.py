@@ -12,11 +12,14 @@ from typing import Any
 
 from .. import _core, device
 from ..refusals import is_real
+from ..shown import shown
 from .faults import DistError
 from .place import Place, place_of
 
 #: How many seconds the others get to say what has happened before MPI ends them.
 _LAST_WORDS = 1.0
+#: The longest timeout, in seconds.
+_LONGEST = 1e10
 #: How many seconds exchanges wait where nobody has said it.
 PATIENCE = 60.0
 
@@ -26,6 +29,8 @@ class Group:
 
     def __init__(self, place: Place, timeout: float) -> None:
         self.place, self.timeout = place, timeout
+        #: The process that joined: one that it forks is not among the others.
+        self.process = os.getpid()
         self.core: _core.Communicator | None = None
         #: How many elements are exchanged together, once that was measured.
         self.bucket: int | None = None
@@ -37,11 +42,17 @@ class Group:
         """Whether the processes exchange through MPI."""
         return self.place.size > 1 and self.place.path is None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has joined, and not one that has forked it."""
+        return self.process == os.getpid()
+
     def close(self) -> None:
-        """Leaves the others."""
-        if self.core is not None:
-            self.core.close()
-            self.core = None
+        """Leaves the others. If not all have come yet, nobody else finds it any more."""
+        if self.core is None:
+            return
+        self.core.close()
+        self.core = None
 
 
 def _connection(place: Place, timeout: float) -> _core.Communicator:
@@ -122,7 +133,7 @@ def join(place: Place, timeout: float) -> None:
 
 
 def check_timeout(timeout: Any, op: str) -> None:
-    """Rejects what is no number of seconds above 0.
+    """Rejects what is no number of seconds above 0, and what no clock can count.
 
     Raises:
         TypeError, ValueError: naming it.
@@ -130,7 +141,9 @@ def check_timeout(timeout: Any, op: str) -> None:
     if not is_real(timeout):
         raise TypeError(f"{op}: got timeout {timeout!r:.80}, want a number of seconds")
     if not timeout > 0:
-        raise ValueError(f"{op}: got timeout {timeout!r}, want seconds above 0")
+        raise ValueError(f"{op}: got timeout {shown(timeout)}, want seconds above 0")
+    if timeout > _LONGEST:
+        raise ValueError(f"{op}: got timeout {shown(timeout)}, want at most {_LONGEST:g} seconds")
 
 
 def shutdown() -> None:
@@ -143,7 +156,7 @@ def shutdown() -> None:
     _state.has_left = _state.has_left or group.place.path is not None
     if group.place.size > 1 and sys.excepthook is _tell_others:
         sys.excepthook = _state.hook
-    if _state.threads is not None:
+    if _state.threads is not None and group.is_own:
         device.get_default_device().set_num_threads(_state.threads)
         _state.threads = None
     if _state.logged is not None:
@@ -244,8 +257,10 @@ def _shown(place: Place) -> str:
 
 def _leave() -> None:
     """Leaves the others at the end of the process. MPI waits for all ranks there, which one that
-    has failed cannot do."""
-    is_abort = _state.has_failed and _state.group is not None and _state.group.uses_mpi
+    has failed cannot do. A process that a rank has forked has nothing to leave."""
+    if _state.group is None or not _state.group.is_own:
+        return
+    is_abort = _state.has_failed and _state.group.uses_mpi
     shutdown()
     if is_abort:
         time.sleep(_LAST_WORDS)

@@ -12,13 +12,16 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from ..refusals import is_integral
+from ..shown import shown
 from . import group
 from .children import end_with, how_it_ended, segment
 from .faults import DistError, RankError
-from .place import Place
+from .place import MOST_RANKS, Place
 
 #: How many seconds longer than the timeout the other ranks get to end after one has failed.
 _GRACE = 1.0
+#: How many seconds the system waits at once: far fewer than it can count.
+_LONGEST = 1e6
 
 
 class _Outcome(NamedTuple):
@@ -52,8 +55,9 @@ def spawn(
     """
     if not is_integral(n):
         raise TypeError(f"spawn: got n {n!r:.80}, want an int")
-    if n < 1:
-        raise ValueError(f"spawn: got n {n}, want at least 1")
+    if not 1 <= n <= MOST_RANKS:
+        want = "at least 1" if n < 1 else f"at most {MOST_RANKS}"
+        raise ValueError(f"spawn: got n {shown(n)}, want {want}")
     group.check_timeout(timeout, "spawn")
     job = _job(fn, args)
     with segment() as path:
@@ -118,9 +122,9 @@ def _results(ranks: list[_Rank], grace: float) -> list[Any]:
     found: dict[int, _Outcome] = {}
     deadline: float | None = None
     while waiting := [one for one in ranks if one.number not in found]:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready = wait([one.pipe for one in waiting], left)
-        if not ready:
+        left = _LONGEST if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = wait([one.pipe for one in waiting], min(left, _LONGEST))
+        if not ready and left < _LONGEST:
             break
         for one in waiting:
             if one.pipe in ready:

@@ -6,9 +6,10 @@ import secrets
 from typing import Any
 
 from ..refusals import is_integral
+from ..shown import shown
 from . import group
 from .faults import DistError
-from .place import Place, named_segment
+from .place import MOST_RANKS, Place, named_segment
 
 
 class NcclIdHolder:
@@ -32,8 +33,11 @@ def meet(token: Any, rank: Any, size: Any, name: str) -> None:
     for what, value in (("local_rank", rank), ("world_size", size)):
         if not is_integral(value):
             raise TypeError(f"{name}: got {what} {value!r:.80} beside nccl_id, want an int")
+    if size > MOST_RANKS:
+        raise ValueError(f"{name}: got world_size {shown(size)}, want at most {MOST_RANKS}")
     if not 0 <= rank < size:
-        raise ValueError(f"{name}: got local_rank {rank}, want 0 to below world_size, {size}")
+        got = f"{name}: got local_rank {shown(rank)}"
+        raise ValueError(f"{got}, want 0 to below world_size, {shown(size)}")
     path = named_segment(token.id.hex()) if size > 1 else None
     place = Place(rank, size, rank, size, path, "NcclIdHolder")
     if not group.is_initialized():

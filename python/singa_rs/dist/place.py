@@ -24,6 +24,10 @@ _MPI = {
     "MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     "Slurm": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
 }
+#: The most processes that share memory, which the engine has places for.
+MOST_RANKS = 256
+#: The most digits of a number of processes, of which no launcher starts as many.
+_DIGITS = 9
 _TORCH = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 
@@ -66,6 +70,11 @@ def _torch(environment: Mapping[str, str]) -> Place:
             f"init: got WORLD_SIZE {size} and LOCAL_WORLD_SIZE {local_size}, processes of several "
             "machines; start them by a launcher of MPI programs, such as mpiexec or srun"
         )
+    if size > MOST_RANKS:
+        raise DistError(
+            f"init: got WORLD_SIZE {size}, want at most {MOST_RANKS} processes that share memory; "
+            "start more by a launcher of MPI programs"
+        )
     path = environment.get(SEGMENT) or named_segment(_meeting(environment))
     return Place(rank, size, local_rank, local_size, path, "environment")
 
@@ -86,6 +95,8 @@ def _number(environment: Mapping[str, str], name: str, default: int | None) -> i
     first = text.partition("(")[0].partition(",")[0]  # Slurm: "2(x3),1", tasks of each machine
     if not first.isdecimal():
         raise DistError(f"init: got {name}={text!r:.80}, want a whole number")
+    if len(first.lstrip("0")) > _DIGITS:
+        raise DistError(f"init: got {name}={text!r:.80}, want at most {_DIGITS} digits")
     return int(first)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _core, device
+from .. import _core
+from ..device import Device, _begin_all
 from .group import rank
 
 #: How far apart the places are at which ranks begin in the sequence of the generator.
@@ -18,8 +19,9 @@ class _State:
 
 
 def set_seed(seed: int) -> None:
-    """Restarts the generators of the device: initial values are the same on all ranks, the numbers
-    that steps draw, such as those of dropout, differ from rank to rank.
+    """Restarts the generators of all devices, those made later included: initial values are the
+    same on all ranks, the numbers that steps draw, such as those of dropout, differ from rank to
+    rank.
 
     Raises:
         TypeError, ValueError: as `Device.set_seed`.
@@ -27,12 +29,16 @@ def set_seed(seed: int) -> None:
     """
     if _core.recording():
         raise _core.GraphError("set_seed: a step is being recorded")
-    cpu = device.get_default_device()
-    cpu.set_seed(seed)
-    state = cpu.get_rng_state()
-    state[0, 1] += rank() * _APART
-    cpu.set_rng_state(state)
-    _State.apart = rank()
+    ahead = rank()
+
+    def begin(device: Device) -> None:
+        device.set_seed(seed)
+        state = device.get_rng_state()
+        state[0, 1] += ahead * _APART
+        device.set_rng_state(state)
+
+    _begin_all(begin)
+    _State.apart = ahead
 
 
 def shared_rng_state(state: np.ndarray) -> np.ndarray:

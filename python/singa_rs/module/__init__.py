@@ -192,7 +192,9 @@ class Module(Stepped, Saved, Fitted, Tappable):
         found = _a_device("to_device", to)
         for one in self.get_states().values():
             one.to_device(found)
-        self._device = found
+        for layer in below(self):
+            if isinstance(layer, Module):
+                layer._device = found
 
     def _repr_html_(self) -> str:
         """The summary, in notebooks."""

@@ -69,10 +69,11 @@ class Fitted(Layer):
         if not callable(getattr(self, "train_one_batch", None)):
             raise TypeError(f"fit: {type(self).__name__} has no train_one_batch")
         epochs = count(epochs, "fit: epochs")
-        batches = batches_of("fit", loader, batch_size, flag(shuffle, "fit: shuffle"), epochs)
+        to, is_mixed = self.device, flag(shuffle, "fit: shuffle")
+        batches = batches_of("fit", loader, batch_size, is_mixed, epochs, to)
         run = Run(self, batches, epochs, named(metrics), _callbacks(callbacks))  # type: ignore[arg-type]
         if validation is not None:
-            held_out = batches_of("fit: validation", validation, batch_size, False, epochs)
+            held_out = batches_of("fit: validation", validation, batch_size, False, epochs, to)
             run.validate(held_out, loss)
         elif loss is not None:
             raise ValueError("fit: got loss, which is for validation, and no validation")

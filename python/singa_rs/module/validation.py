@@ -14,6 +14,7 @@ from ..refusals import is_real
 from .history import Means, parts_of
 
 if TYPE_CHECKING:
+    from ..device import Device
     from . import Module
 
 #: Rows in a batch of arrays, unless something else is asked for.
@@ -38,9 +39,11 @@ def in_mode(model: Module, training: bool) -> Iterator[None]:
         Module._told, autograd.training = told, mode
 
 
-def batches_of(op: str, given: Any, batch_size: int | None, shuffle: bool, passes: int) -> Any:
+def batches_of(
+    op: str, given: Any, batch_size: int | None, shuffle: bool, passes: int, to: Device
+) -> Any:
     """What is iterated for an epoch: a loader, any iterable of batches, or arrays in a tuple or a
-    dictionary, of which a loader is made.
+    dictionary, of which a loader is made, with tensors on a device.
 
     Raises:
         TypeError: none of these.
@@ -54,7 +57,7 @@ def batches_of(op: str, given: Any, batch_size: int | None, shuffle: bool, passe
         raise TypeError(f"{op}: got numbers in a {kind}, want arrays in a tuple, or a DataLoader")
     if are_arrays(given):
         size = _ROWS if batch_size is None else batch_size
-        return DataLoader(given, size, shuffle=shuffle)
+        return DataLoader(given, size, shuffle=shuffle, device=to)
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         kind = type(given).__name__
         raise TypeError(f"{op}: got {kind}, want a DataLoader, an iterable of batches, or arrays "

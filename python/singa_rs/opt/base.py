@@ -294,6 +294,7 @@ class Optimizer(Hinted, Scheduled):
     def _add_up(self, loss: Tensor, exchange: Exchange | None = None) -> None:
         """`accumulate`, of what comes out of an exchange."""
         self._accumulates = True
+        self._follow(loss)
         with updating(), full_precision() as scale:
             pairs = self._owned(backward(loss, scale))
             for param, grad in pairs if exchange is None else exchange(pairs):

@@ -148,8 +148,8 @@ class Scheduled:
         note_change()
 
     def _follow(self, like: Any) -> None:
-        """Moves the step counter, the hyperparameters and what schedules hold to a tensor's
-        device."""
+        """Moves the step counter, the hyperparameters, the moments and what schedules hold to a
+        tensor's device."""
         if isinstance(like, Tensor) and not device.on_one_device(self.step_counter, like):
             self._move_to(like.device)
             note_change()
@@ -162,6 +162,7 @@ class Scheduled:
         for _, schedule, _ in self._schedules():
             if schedule.state is not None:
                 schedule.state = on(schedule.state, to)
+        self._moments.replace(lambda one: one if one.device == to else on(one, to))
 
     def _widen(self, name: str, holder: str) -> None:
         schedule, before = getattr(self, name), getattr(self, holder)

@@ -176,6 +176,14 @@ class Moments:
 
         return restore
 
+    def replace(self, by: Callable[[Tensor], Tensor]) -> None:
+        """Puts what a function makes of each moment in its place."""
+        for slot in self._slots.values():
+            made = {kind: by(one) for kind, one in slot.tensors.items()}
+            for kind, one in made.items():
+                one.name = slot.tensors[kind].name
+            slot.tensors = made
+
     def made(self, param: Tensor, kinds: Sequence[str]) -> list[Tensor]:
         """The moments of a parameter, of these kinds, that exist."""
         slot = self._slots.get(id(param))

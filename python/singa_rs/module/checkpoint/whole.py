@@ -87,7 +87,7 @@ def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
     from ... import sonnx
     from ...sonnx.exporting import default_names
 
-    inputs = [Placeholder(shape, dtype=dtype) for shape, dtype in model._inputs]
+    inputs = [Placeholder(shape, model.device, dtype) for shape, dtype in model._inputs]
     names = default_names("x", len(inputs), states)
     batch = {name: {0: "batch"} for name, x in zip(names, inputs, strict=True) if x.rank}
     try:

@@ -17,22 +17,25 @@ from ...tensor import Tensor
 from .. import names
 from ..assigned import ASSIGNED
 from ..base import Optimizer
-from ..clipping import clip_grad_value
-from ..exchange import Exchange, Pair
+from ..exchange import Exchange
 from ..hyperparameters import SUMS
 from ..moments import are_whole, restoring
 from ..sgd import SGD
-from .gradients import RESIDUAL, VELOCITY, Sparsified, averaged, check_unscaled
+from .agreement import Agreement
+from .gradients import RESIDUAL, VELOCITY, Clipped, Sparsified, averaged, check_unscaled
 from .low_rank import FACTOR, Factored, LowRank
 from .options import form, joined, size, stage
+from .own import counted, of_all_ranks, of_this_rank, own_place, warn_of_place
 from .partial import Partitions, average
 from .parts import Parts
 from .sharded import Shares, check
 from .whole import copied, divided_states, gathered_states
 
 _KINDS = (RESIDUAL, VELOCITY, FACTOR)
+#: The state that tells where partial updates are.
+_PARTIAL = "partial"
 #: The attributes that hold nothing on which a step's operations depend.
-_HIDDEN = frozenset({"communicator", "_kept", "_shares"})
+_HIDDEN = frozenset({"communicator", "_kept", "_shares", "_agreed", "_is_apart"})
 
 
 class DistOpt(Parts):
@@ -107,7 +110,9 @@ class DistOpt(Parts):
         self.world_size, self.buffSize = made.world_size, min(limit, made.buffSize)
         self.local_rank, self.global_rank = made.local_rank, made.global_rank
         self.shard, self.compress = divided, compressed
-        self._kept = Factored(*_KINDS)
+        self._kept, self._agreed = Factored(*_KINDS), Agreement()
+        #: Whether ranks have updated by their own gradients.
+        self._is_apart = False
         is_divided = divided > 0 and made.world_size > 1
         self._shares = Shares(made.global_rank, made.world_size, divided) if is_divided else None
 
@@ -173,7 +178,7 @@ class DistOpt(Parts):
         if self._shares is not None:
             self._shares.train(self.opt, loss, limit)
         else:
-            self.opt._train(loss, Exchange(partial(averaged, limit=limit)))
+            self.opt._train(loss, Exchange(partial(averaged, limit=limit, agreed=self._agreed)))
 
     def backward_and_update_half(
         self,
@@ -201,11 +206,8 @@ class DistOpt(Parts):
                 f"backward_and_update_half: got wire {wire!r:.80}, want 'float16' or 'bfloat16'"
             )
 
-        def exchange(pairs: Any) -> Iterator[Pair]:
-            own = clip_grad_value(pairs, clip_Value) if is_clipping else pairs
-            return averaged(own, limit, wire)
-
-        self.opt._train(loss, Exchange(exchange))
+        passed = partial(averaged, limit=limit, agreed=self._agreed, wire=wire)
+        self.opt._train(loss, Clipped(clip_Value, passed) if is_clipping else Exchange(passed))
 
     def backward_and_partial_update(self, loss: Tensor, threshold: int | None = None) -> None:
         """Backward, the update by this rank's own gradients, averages of some parameters over all
@@ -216,10 +218,12 @@ class DistOpt(Parts):
             DistError: as `backward_and_update`.
         """
         found = Partitions(self._limit(threshold, "backward_and_partial_update", False))
+        self.__dict__["_is_apart"] = True  # which is nothing that a recorded step reads
         self.opt._train(loss, Exchange(found.noted))
         parts = found.parts()
         if parts:
             now = self.partial % len(parts)
+            self._agreed.check(parts[now])
             average(parts[now])
             self.partial = (now + 1) % len(parts)
 
@@ -256,7 +260,7 @@ class DistOpt(Parts):
         if corrects:
             check_unscaled("sparse updates and corr=True")
         kept = self._kept if corrects else None
-        chosen = Sparsified(limit, share, top_k, kept, float(momentum))
+        chosen = Sparsified(limit, self._agreed, (share, top_k), kept, float(momentum))
         self.opt._train(loss, Exchange(chosen))
 
     def backward_and_low_rank_update(
@@ -277,7 +281,7 @@ class DistOpt(Parts):
         columns = size(rank, f"{name}: rank")
         check_unscaled("low-rank updates")
         limit = self._limit(threshold, name, divides=False)
-        factored = LowRank(limit, columns, self._kept)
+        factored = LowRank(limit, self._agreed, columns, self._kept)
         self.opt._train(loss, Exchange(factored))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
@@ -308,33 +312,45 @@ class DistOpt(Parts):
     # ---- states ----------------------------------------------------------------------------------
 
     def get_states(self) -> dict[str, Any]:
-        """Those of the optimizer, and what this rank keeps for later sparse or low-rank exchanges,
-        where there is some. With `shard`, all ranks call it together, and each gets the whole
-        states, copied, as they are in one process.
+        """Those of the optimizer; what all ranks keep for later sparse or low-rank exchanges, and
+        where partial updates are in their cycle, as far as there were such. With `shard`, and after
+        sparse or low-rank updates, all ranks call it together, and each gets the states of all,
+        copied: with `shard` as they are in one process.
 
         Raises:
-            DistError: with `shard`, as `backward_and_update`.
+            DistError: where all call it together, as `backward_and_update`.
         """
         kept = {kind: {**self._kept.waiting(kind), **self._kept.named(kind)} for kind in _KINDS}
-        return {**self._own_states(), **{kind: ones for kind, ones in kept.items() if ones}}
+        own = of_all_ranks({kind: ones for kind, ones in kept.items() if ones})
+        if self._is_apart or self.partial:
+            own[_PARTIAL] = {"place": self.partial, **own_place()}
+        return {**self._own_states(), **own}
 
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Copies what `get_states` returned, on any number of ranks, into the tensors.
+        """Copies what `get_states` returned, on any number of ranks, into the tensors. What another
+        number of ranks keeps for later exchanges, each has the mean of. The first call that takes
+        states of partial updates from another rank warns.
 
         Raises:
             TypeError, ValueError, ShapeError: before anything is written.
         """
         name = "DistOpt.set_states"
-        states = mapping(states, name)
+        states = of_this_rank(name, mapping(states, name))
+        turn = mapping(states.get(_PARTIAL, {}), f"{name}: {_PARTIAL}")
+        place = counted(f"{name}: {_PARTIAL}: place", turn.get("place", 0))
         if "step_counter" in states:
             self.opt._staged_step(f"{name}: step_counter", states["step_counter"])
         writes = self._kept.staged_kinds(name, _KINDS, states, are_whole(states))
         if self._shares is not None:
             states, divided = divided_states(name, self.opt, self._shares, states)
             writes += divided
-        self.opt.set_states({key: one for key, one in states.items() if key not in _KINDS})
+        known = (*_KINDS, _PARTIAL)
+        self.opt.set_states({key: one for key, one in states.items() if key not in known})
         for write in writes:
             write()
+        if turn or are_whole(states):
+            self.partial, self._is_apart = place, bool(turn)
+            warn_of_place(name, turn)
 
     def get_named_states(self, prefix: str = "") -> dict[str, Tensor]:
         """`opt.get_named_states(prefix)`, of what all ranks have in common; with `shard`, of the
@@ -354,7 +370,7 @@ class DistOpt(Parts):
 
     @property
     def gathers_states(self) -> bool:
-        """Whether all ranks have to call `get_states` and `get_named_states` together."""
+        """Whether all ranks have to call `get_named_states` together."""
         return self._shares is not None
 
     def _own_states(self) -> dict[str, Any]:

@@ -7,15 +7,18 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
-from ... import autograd
+from ... import autograd, tensor
 from ...dist import buckets
 from ...dist.buckets import WINDOW, Bucket, parts
+from ...dist.exchange import all_reduce
 from ...dist.sparse import chosen
 from ...dist.together import reduced, reduced_into
 from ...dist.work import Work
 from ...tensor import Tensor
-from ..exchange import Pair
+from ..clipping import clip_grad_value
+from ..exchange import Exchange, Pair
 from ..moments import Moments
+from .agreement import Agreement
 
 #: What error feedback keeps of each parameter's gradient: the residual, and the velocity where
 #: momentum is corrected. Moments of optimizers have other names.
@@ -25,9 +28,14 @@ RESIDUAL, VELOCITY = "exchange_residual", "exchange_velocity"
 def check_unscaled(what: str) -> None:
     """Refuses what cannot be undone in a step that the loss scale of float16 skips, or keeps
     gradients that are scaled otherwise than the next ones."""
-    precision = autograd._current_precision()
-    if precision is not None and precision.scale is not None:
+    if _is_scaled():
         raise ValueError(f"DistOpt: got mixed precision in float16 with {what}, want bfloat16")
+
+
+def _is_scaled() -> bool:
+    """Whether losses are scaled, as in mixed precision in float16."""
+    precision = autograd._current_precision()
+    return precision is not None and precision.scale is not None
 
 
 class Exchanging(Protocol):
@@ -51,13 +59,20 @@ class Started(NamedTuple):
 
 
 def filled(
-    pairs: Iterable[Pair], limit: int, kind: Callable[[Pair], Hashable] = lambda pair: None
+    pairs: Iterable[Pair],
+    limit: int,
+    agreed: Agreement,
+    kind: Callable[[Pair], Hashable] = lambda pair: None,
 ) -> Iterator[list[Pair]]:
     """Pairs in buckets of one dtype, and of one `kind`, in the order in which gradients become
-    final: see `buckets.filled`."""
-    return buckets.filled(
+    final: see `buckets.filled`. All ranks agree on them."""
+    made = buckets.filled(
         pairs, limit, lambda pair: pair[1].numel, lambda pair: (pair[1].dtype, kind(pair))
     )
+    for bucket in made:
+        agreed.check([param for param, _ in bucket])
+        yield bucket
+        del bucket
 
 
 def windowed(started: Iterable[Exchanging]) -> Iterator[Pair]:
@@ -72,14 +87,50 @@ def windowed(started: Iterable[Exchanging]) -> Iterator[Pair]:
         yield from pending.popleft().finish()
 
 
-def averaged(pairs: Iterable[Pair], limit: int, wire: str = "dense") -> Iterator[Pair]:
+def averaged(
+    pairs: Iterable[Pair], limit: int, agreed: Agreement, wire: str = "dense"
+) -> Iterator[Pair]:
     """Gradients averaged over all ranks.
 
     Args:
-        limit: as that of `filled`.
+        limit, agreed: as those of `filled`.
         wire: as that of `dist.all_reduce`.
     """
-    return windowed(_started(bucket, wire) for bucket in filled(pairs, limit))
+    return windowed(_started(bucket, wire) for bucket in filled(pairs, limit, agreed))
+
+
+class Clipped(Exchange):
+    """Averages of gradients each element of which a rank limits before; whether they are finite is
+    of those before, which the limit would hide."""
+
+    def __init__(self, limit: float, passed: Callable[[Iterable[Pair]], Iterable[Pair]]) -> None:
+        """`passed`: what becomes of the limited ones."""
+        super().__init__(passed)
+        self._limit, self._is_noted = limit, _is_scaled()
+        self._found: list[Tensor] = []
+
+    def __call__(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
+        """Parameters and averages, as `averaged`."""
+        own = self._noted(pairs) if self._is_noted else pairs
+        return super().__call__(clip_grad_value(own, self._limit))
+
+    def _noted(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        for pair in pairs:
+            with autograd.no_grad():
+                self._found.append(autograd.all(autograd.isfinite(pair[1])))
+            ready = [pair]
+            del pair
+            yield ready.pop()
+
+    def on_all(self, is_finite: Tensor) -> Tensor:
+        """Whether it holds, and the gradients of all ranks are finite."""
+        own = autograd.all(autograd.stack([is_finite, *self._found]))
+        return on_all(own)
+
+
+def on_all(holds: Tensor) -> Tensor:
+    """Whether something holds on all ranks, of whether it does on this one."""
+    return all_reduce(autograd.cast(holds, tensor.int32), "min") > 0
 
 
 def _started(pairs: list[Pair], wire: str) -> Started:
@@ -99,14 +150,20 @@ class Sparsified:
     """
 
     def __init__(
-        self, limit: int, spars: float, top_k: bool, kept: Moments | None, momentum: float
+        self,
+        limit: int,
+        agreed: Agreement,
+        chosen: tuple[float, bool],
+        kept: Moments | None,
+        momentum: float,
     ) -> None:
-        self._limit, self._spars, self._top_k = limit, spars, top_k
+        """`chosen`: as the last arguments of `sparse.chosen`."""
+        self._limit, self._agreed, (self._spars, self._top_k) = limit, agreed, chosen
         self._kept, self._momentum = kept, momentum
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Pairs of parameters and averages, as `averaged`."""
-        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit))
+        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit, self._agreed))
 
     def _start(self, pairs: list[Pair]) -> Started:
         params, grads = [list(ones) for ones in zip(*pairs, strict=True)]

@@ -14,10 +14,16 @@ from ...tensor.numbers import whole
 from ..base import Optimizer
 from ..exchange import Exchange, Pair
 from ..moments import Moments, restoring
+from .agreement import Agreement
+from .own import counted, own_place, warn_of_place
 from .partial import average
 
 #: The state that keeps each parameter's value at the beginning of a round.
 ANCHOR = "anchor"
+
+
+#: The attributes that hold nothing on which a step's operations depend.
+_HIDDEN = frozenset({"_anchors", "_agreed"})
 
 
 class _Turn(NamedTuple):
@@ -62,7 +68,7 @@ class LocalSGD:
             _check_outer(outer)
         self.opt, self.outer, self.every = inner, outer, int(every)
         self.local_steps = 0
-        self._anchors = Moments(ANCHOR)
+        self._anchors, self._agreed = Moments(ANCHOR), Agreement()
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -70,7 +76,7 @@ class LocalSGD:
 
     def _watched(self) -> Iterator[tuple[str, Any]]:
         """What a recorded step may read."""
-        return ((key, value) for key, value in self.__dict__.items() if key != "_anchors")
+        return ((key, value) for key, value in self.__dict__.items() if key not in _HIDDEN)
 
     def _turn(self) -> _Turn:
         """Steps at the same place of their rounds share a recording, whatever their number."""
@@ -91,6 +97,7 @@ class LocalSGD:
         turn, params = self._turn(), []
         self.opt._train(loss, Exchange(partial(self._noted, turn=turn, params=params)))
         if turn.is_last:
+            self._agreed.check(params)
             average(params)
             if self.outer is not None:
                 self._update(self.outer, params)
@@ -125,15 +132,17 @@ class LocalSGD:
 
     def get_states(self) -> dict[str, Any]:
         """Those of the optimizers, "inner" and "outer", "local_steps", and the "anchor" of each
-        parameter."""
+        parameter. They are this rank's own, which of several "rank" and "ranks" tell."""
         states: dict[str, Any] = {"inner": self.opt.get_states(), "local_steps": self.local_steps}
+        states |= own_place()
         if self.outer is not None:
             anchors = {**self._anchors.waiting(ANCHOR), **self._anchors.named(ANCHOR)}
             states |= {"outer": self.outer.get_states(), ANCHOR: anchors}
         return states
 
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Copies what `get_states` returned into the tensors.
+        """Copies what `get_states` returned into the tensors. The first such call warns of states
+        that are another rank's.
 
         Raises:
             TypeError, ValueError, ShapeError: a state that is missing or does not fit.
@@ -143,14 +152,13 @@ class LocalSGD:
         wanted = ["inner", "local_steps", *(["outer", ANCHOR] if self.outer is not None else [])]
         if missing := [key for key in wanted if key not in found]:
             raise ValueError(f"{name}: got no {missing[0]!r}, want {wanted}")
-        steps = whole(found["local_steps"], f"{name}: local_steps")
-        if steps < 0:
-            raise ValueError(f"{name}: local_steps: got {steps}, want 0 or more")
+        steps = counted(f"{name}: local_steps", found["local_steps"])
         if self.outer is not None:
             write = self._anchors.staged(name, ANCHOR, mapping(found[ANCHOR], f"{name}: {ANCHOR}"))
             self.outer.set_states(found["outer"])
             write()
         self.opt.set_states(found["inner"])
+        warn_of_place(name, found)
         self.local_steps = steps
 
 

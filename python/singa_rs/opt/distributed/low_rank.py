@@ -13,6 +13,7 @@ from ...dist.work import Work
 from ...tensor import Tensor
 from ..exchange import Pair
 from ..moments import Moments
+from .agreement import Agreement
 from .gradients import RESIDUAL, filled, windowed
 
 #: The right factor of each parameter's last gradient, from which the next one begins.
@@ -92,12 +93,12 @@ class LowRank:
     exchanged as they are, vectors above all.
     """
 
-    def __init__(self, limit: int, rank: int, kept: Factored) -> None:
-        self._limit, self._rank, self._kept = limit, rank, kept
+    def __init__(self, limit: int, agreed: Agreement, rank: int, kept: Factored) -> None:
+        self._limit, self._agreed, self._rank, self._kept = limit, agreed, rank, kept
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Pairs of parameters and averages, as `averaged`."""
-        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit))
+        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit, self._agreed))
 
     def _start(self, pairs: list[Pair]) -> _Started:
         wide = [pair for pair in pairs if self._saves(pair[1])]

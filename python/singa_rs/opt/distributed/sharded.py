@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ... import autograd, tensor
+from ... import autograd
 from ...dist.ahead import gathering
 from ...dist.exchange import all_reduce, new
 from ...dist.together import gathered, scattered
@@ -19,7 +19,8 @@ from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair
 from ..hyperparameters import SUMS
-from .gradients import filled, windowed
+from .agreement import Agreement
+from .gradients import filled, on_all, windowed
 from .layout import Layout
 
 
@@ -55,6 +56,7 @@ class Shares:
 
     def __init__(self, rank: int, size: int, stage: int) -> None:
         self.rank, self.size, self.stage = rank, size, stage
+        self.agreed = Agreement()
         #: By the number of the bucket, in the order in which backward fills them.
         self.found: dict[int, Share] = {}
         #: What the units have in common: not this object, which holds what holds them.
@@ -216,7 +218,7 @@ class Divided(Exchange):
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Shares of parameters and of averaged gradients, bucket by bucket."""
-        buckets = enumerate(filled(pairs, self._limit, self._place))
+        buckets = enumerate(filled(pairs, self._limit, self.shares.agreed, self._place))
         return windowed(self._start(number, bucket) for number, bucket in buckets)
 
     def member(self, optimizer: Optimizer, param: Tensor) -> Optimizer:
@@ -230,7 +232,7 @@ class Divided(Exchange):
 
     def on_all(self, is_finite: Tensor) -> Tensor:
         """Whether it is true on all ranks."""
-        return all_reduce(autograd.cast(is_finite, tensor.int32), "min") > 0
+        return on_all(is_finite)
 
     def gather(self) -> None:
         """Writes the updated shares of all ranks into the parameters, except where all are
