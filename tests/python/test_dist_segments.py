@@ -15,7 +15,7 @@ RANK = """
 import sys, time
 import numpy as np
 from singa_rs import dist, tensor
-dist.init(timeout=20)
+dist.init(timeout=60)
 print("there", flush=True)
 if sys.argv[2:] == ["wait"]:
     time.sleep(60)
@@ -50,7 +50,7 @@ def port(request):
 
 def sums(size, port):
     ranks = [start(rank, size, port, 1) for rank in range(size)]
-    return [rank.communicate(timeout=60)[0].split("\n", 1)[1].strip() for rank in ranks]
+    return [rank.communicate(timeout=120)[0].split("\n", 1)[1].strip() for rank in ranks]
 
 
 def killed(port):
@@ -77,13 +77,13 @@ def test_a_rank_that_waits_keeps_its_segment(port):
     second = start(1, 2, port, 2)
     assert second.stdout.readline() == "there\n"
     os.kill(first.pid, signal.SIGCONT)
-    assert first.communicate(timeout=60)[0].strip() == "[3.0, 3.0]"
-    assert second.communicate(timeout=60)[0].strip() == "[3.0, 3.0]"
+    assert first.communicate(timeout=120)[0].strip() == "[3.0, 3.0]"
+    assert second.communicate(timeout=120)[0].strip() == "[3.0, 3.0]"
 
 
 def test_a_rank_that_leaves_before_others_come_takes_the_name_away(port):
     rank = start(0, 2, port, 1, "leave")
-    assert rank.communicate(timeout=60)[0] == "there\n"
+    assert rank.communicate(timeout=120)[0] == "there\n"
     assert rank.returncode == 0
     assert not segment(port).exists()
 
