@@ -4,7 +4,7 @@ that it has made. Each run of its graph leaves its own."""
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..autograd.order import has_history
@@ -81,35 +81,27 @@ class Leaving:
         leave nothing."""
         found = [path for path in changed if path in after.tensors]
         tops = {path: self._top(path, after) for path in found if not self._stays(path, after)}
+        wanted = set(tops.values())
+        items = {path: item for path, item in after.items.items() if path in wanted}
+        values = {p: _value(item.owner, item.key, self._root) for p, item in items.items()}
         wrong = [path for path, top in tops.items() if top is None] + self._moved(after)
-        values: dict[str, Any] = {}
-        for top in (path for path in after.items if path in tops.values()):
-            item = after.items[top]
-            value = _value(item.owner, item.key, self._root)
-            if self._is_own(value):
-                values[top] = value
-            else:
-                wrong.append(top)
-        aliases = [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
-        if self._has_to and (wrong or aliases):
-            what = min(wrong + aliases)
-            self.obstacle = f"the step sets attribute {what} in a way that no replay repeats"
+        wrong += [path for path, value in values.items() if not self._is_own(value)]
+        wrong += [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
+        if wrong and self._has_to:
+            self.obstacle = f"the step sets attribute {min(wrong)} in a way that no replay repeats"
             return {}
-        apart = {path for alias in aliases for path in (alias, *_above(alias))}
-        apart |= {path for moved in wrong for path in values if path.startswith(f"{moved}.")}
-        return {path: value for path, value in values.items() if path not in apart}
+        bad = set(wrong)
+        around = bad.union(*map(_above, bad))
+        is_fine = lambda path: path not in around and bad.isdisjoint(_above(path))  # noqa: E731
+        return {path: value for path, value in values.items() if is_fine(path)}
 
     def _moved(self, after: Snapshot) -> list[str]:
         """The paths of dictionaries whose keys are in another order than they would be if the step
         had added the new ones to the others."""
-        found = []
-        for path, item in self._before.items.items():
-            if path.endswith(".keys") and item.owner is None and path in after.items:
-                old, new = item.value, after.items[path].value
-                stayed = [key for key in old if key in set(new)]
-                if list(new[: len(stayed)]) != stayed:
-                    found.append(path.removesuffix(".keys"))
-        return found
+        old, new = self._before.items, after.items
+        both = [p for p in old if p.endswith(".keys") and p in new and old[p].owner is None]
+        moved = (path for path in both if _is_moved(old[path].value, new[path].value))
+        return [path.removesuffix(".keys") for path in moved]
 
     def _stays(self, path: str, after: Snapshot) -> bool:
         """Whether a tensor shows all runs: a gradient, of which there is to be one at a time, and
@@ -260,6 +252,13 @@ def _kind_after(item: Item) -> str:
     shape, dtype, flags = item.value.meta
     meta = (shape, dtype, flags._replace(is_intermediate=False))
     return kind(Item(None, None, item.value._replace(meta=meta)))
+
+
+def _is_moved(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    """Whether the keys that stay are not the first ones, in their order."""
+    left = set(new)
+    stayed = [key for key in old if key in left]
+    return list(new[: len(stayed)]) != stayed
 
 
 def _is_steady(value: Any) -> bool:
