@@ -206,3 +206,16 @@ def test_an_interrupt_between_two_numbers_that_a_step_sets():
     eager(x, y)
     assert recorded.stats == eager.stats and recorded.n == eager.n
     step(recorded, eager, *batch())
+
+
+def test_an_interrupt_before_a_step_begins(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    _, model = pair(Counting)
+    with monkeypatch.context() as patched:
+        patched.setattr("singa_rs.module.graphs.record.begin_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model(*batch())
+    model(*batch())
+    assert model.n == 1
