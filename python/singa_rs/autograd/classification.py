@@ -12,7 +12,8 @@ from . import ops
 from .along import take_along_axis
 from .casting import floating
 from .index import Where, as_indices, gather
-from .loss import SoftMaxCrossEntropy, is_traced, target_of
+from .loss import SoftMaxCrossEntropy, target_of
+from .order import is_traced
 from .reduce import as_axes, log_softmax, reduce_sum
 from .rule import Rule
 from .shape import plain_reshape, transpose

@@ -27,6 +27,7 @@ from .casting import cast, convert
 from .index import positions
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
+from .order import is_traced
 from .rule import Rule
 from .segments import combined, replace_rows
 from .shape import clone, plain_reshape
@@ -109,14 +110,9 @@ def recorded(a: Tensor, *values: Any) -> bool:
     created in the step joins with the first value that has a gradient."""
     if not mode.tape:
         return False
-    if any(map(_has_gradient, values)):
+    if any(map(is_traced, values)):
         _join(a)
     return is_intermediate(a)
-
-
-def _has_gradient(value: Any) -> bool:
-    is_wanted = isinstance(value, Tensor) and value.requires_grad
-    return is_wanted and (value._creator is not None or value._is_cut or value._stores_grad)
 
 
 def _join(a: Tensor) -> None:

@@ -11,6 +11,7 @@ from ..tensor.numbers import real
 from . import ops
 from .casting import convert, floating
 from .ops import Grads
+from .order import is_traced
 from .rule import Rule, function
 from .table import public
 from .terms import alike, check_reduction, reduced, result_dtype
@@ -226,15 +227,6 @@ cross_entropy = function(CrossEntropy, "cross_entropy", floating, precision="wid
 binary_cross_entropy = function(
     BinaryCrossEntropy, "binary_cross_entropy", floating, precision="wide"
 )
-
-
-def is_traced(t: Any) -> bool:
-    """Whether a target gets a gradient: an operation has made it, or it stores its gradient. One
-    that a graph has made is refused by the backward pass.
-    Batches do neither, although they require gradients by default, as in SINGA."""
-    if not isinstance(t, Tensor) or not t.requires_grad:
-        return False
-    return t._creator is not None or t._is_cut or t.stores_grad
 
 
 def target_of(t: Any, made: Tensor) -> Tensor:

@@ -133,7 +133,7 @@ class Min(Max):
     f = "minimum"
 
 
-def _moved(op: str, xs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+def _in_one_dtype(op: str, xs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """Operands in one dtype, in which bools alone stay bools."""
     return promoted(with_numbers(op, xs), counts=False)
 
@@ -153,7 +153,7 @@ def max(
     if dim is not None or keepdim:
         return with_indices("max", _only("max", l), axis, keepdims, dim, keepdim)
     one = _reduced("max", reduce.reduce_max, l, axis, keepdims)
-    return Max()(*_moved("max", l))[0] if one is None else one
+    return Max()(*_in_one_dtype("max", l))[0] if one is None else one
 
 
 @public(Min)
@@ -171,7 +171,7 @@ def min(
     if dim is not None or keepdim:
         return with_indices("min", _only("min", l), axis, keepdims, dim, keepdim)
     one = _reduced("min", reduce.reduce_min, l, axis, keepdims)
-    return Min()(*_moved("min", l))[0] if one is None else one
+    return Min()(*_in_one_dtype("min", l))[0] if one is None else one
 
 
 @public()

@@ -34,6 +34,11 @@ def _scalar_op(f: str, scalar: float, reverse: bool) -> Op:
     return _core.Op("binary_scalar", f=f, scalar=scalar, reverse=reverse)
 
 
+def greatest_so_far(axis: int) -> Op:
+    """The running maxima along an axis."""
+    return op("scan", f="max", axis=axis, exclusive=False, reverse=False)
+
+
 def scalar_op(f: str, scalar: float, reverse: bool = False) -> Op:
     """`tensor f scalar`, or `scalar f tensor` where `reverse`."""
     if scalar == 0 and math.copysign(1, scalar) < 0:  # -0.0 equals 0.0 as a key of the cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from .. import _core
 from .._core import GraphError
@@ -189,6 +190,14 @@ def _node(edge: Edge) -> Operator | None:
 def _is_end(x: Tensor) -> bool:
     """Whether a tensor that no node made ends a gradient: it stores its own, or was cut off."""
     return x.requires_grad and (x._stores_grad or x._is_cut)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value, such as a target, gets a gradient: an operation has made it, or it stores
+    its gradient. One that a graph has made is refused by the backward pass. Batches do neither,
+    although they require gradients by default, as in SINGA."""
+    is_wanted = isinstance(value, Tensor) and value.requires_grad
+    return is_wanted and (value._creator is not None or value._is_cut or value._stores_grad)
 
 
 def has_history(x: Tensor) -> bool:

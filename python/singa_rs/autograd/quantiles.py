@@ -309,7 +309,7 @@ def _counted(values: Tensor) -> Tensor:
     )
     differs = ops.op("binary", f="ne")(values, before)
     starts = ops.where(differs, every.view_expand(values.shape), ops.full((), 0, every))
-    starts = ops.op("scan", f="max", axis=along, exclusive=False, reverse=False)(starts)
+    starts = ops.greatest_so_far(along)(starts)
     counts = ops.add(ops.sub(every, starts), ops.full((), 1, every))
     if not values.dtype.is_float:
         return counts

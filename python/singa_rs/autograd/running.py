@@ -55,7 +55,7 @@ def _extreme(op: str, x: Tensor, axis: Any, is_min: bool) -> ValuesIndices:
     """The running maxima, or minima, found at the last place that no element before exceeds."""
     (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
     keys = _keys(x.detach(), is_min)
-    greatest = ops.op("scan", f="max", axis=along, exclusive=False, reverse=False)
+    greatest = ops.greatest_so_far(along)
     leads = ops.op("binary", f="ge")(keys, greatest(keys))
     if x.dtype.is_float:  # NaN beats all, and stays
         leads = ops.op("binary", f="or")(leads, ops.op("binary", f="ne")(keys, keys))

@@ -138,7 +138,7 @@ def _drawn_again(weights: Tensor, count: int) -> Tensor:
     ends = cumsum(weights, -1)
     # A class of weight 0 ends where the one before does, however the sums are rounded.
     ends = ops.where(ops.scalar_op("gt", 0)(weights), ends, ops.full((), 0, ends))
-    ends = ops.op("scan", f="max", axis=ends.rank - 1, exclusive=False, reverse=False)(ends)
+    ends = ops.greatest_so_far(ends.rank - 1)(ends)
     total = flip(ends, -1)[..., :1]
     drawn = _uniform(weights, (*weights.shape[:-1], count)) * total
     # No place is beyond the last class with a weight, as none is beyond NaN.

@@ -48,11 +48,10 @@ class Group:
         return self.process == os.getpid()
 
     def close(self) -> None:
-        """Leaves the others. If not all have come yet, nobody else finds it any more."""
-        if self.core is None:
-            return
-        self.core.close()
-        self.core = None
+        """Leaves the others."""
+        if self.core is not None:
+            self.core.close()
+            self.core = None
 
 
 def _connection(place: Place, timeout: float) -> _core.Communicator:

@@ -148,7 +148,7 @@ class Snapshot:
         self.outer, self.contents, self.places = self.contents, contents, places
 
     def has_seen(self, value: Any) -> bool:
-        """Whether an object is among what was inspected; it must have been alive then."""
+        """Whether a container is among what was inspected, which is kept alive."""
         return id(value) in self._seen
 
     def path_of(self, value: Any) -> str | None:

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// layout, the number of ranks and the name space of their processes.
 type Preamble = [u64; 4];
 
-/// Between ranks that leave, how long the file may be locked before its name stays.
+/// How long a rank that leaves waits for the lock; after that the name stays.
 const LEAVING: Duration = Duration::from_millis(100);
 
 /// Maps a group's segment and takes a rank in it. The first to come prepares the file, and the last
