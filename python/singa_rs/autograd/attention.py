@@ -17,6 +17,7 @@ from . import ops
 from .casting import cast, floating, promoted
 from .mode import mode
 from .ops import Grads, Tensors
+from .order import is_traced
 from .rule import Rule
 from .shape import cat, reshape, split, stack
 from .table import public
@@ -197,17 +198,13 @@ def tensor_scatter(past: Tensor, update: Tensor, start: Tensor, axis: int = -2) 
         GraphError: tensors whose gradient is recorded, since there is none through the update.
     """
     name = "tensor_scatter"
-    if mode.tape and any(map(_is_on_tape, (past, update))):
+    if mode.tape and any(map(is_traced, (past, update))):
         have = "a tensor whose gradient is recorded"
         raise GraphError(f"{name}: got {have}, want no_grad or evaluation: it has no gradient")
     if not start.dtype.is_int:
         raise DTypeError(f"{name}: got start of {start.dtype.name}, want integers")
     ops.op(name, axis=whole(axis, f"{name}: axis"))(past, update, cast(start, int64))
     return past
-
-
-def _is_on_tape(x: Tensor) -> bool:
-    return x._creator is not None or x._is_cut or x.stores_grad
 
 
 @functools.lru_cache(maxsize=64)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._core import float32, float64
+from .._core import float32
 from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_operand, device_of, from_numpy
+from ..tensor.creation import as_operand, device_of
 from ..tensor.dtypes import promote, with_scalar
-from ..tensor.numbers import as_array, as_number
+from ..tensor.numbers import as_number
 from . import ops
 from .rule import Rule
 from .table import public
@@ -84,22 +84,12 @@ def with_numbers(op: str, xs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(map(made, xs))
 
 
-def _precise(x: Any, to: Any) -> Tensor:
-    """An operand beside float64, in which floats keep their digits."""
-    if isinstance(x, Tensor):
-        return x
-    array = as_array(x, "as_tensor")
-    is_float = array.dtype.kind == "f"
-    return from_numpy(array, to, float64) if is_float else as_operand(array, (float64,), to)
-
-
 def promoted(xs: Sequence[Any], counts: bool = True) -> tuple[Tensor, ...]:
     """The tensors (or arrays) in the dtype that arithmetic on all of them computes in; bools stay
     bools where they are not counted."""
     dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
     to = device_of(xs)
-    is_wide = float64 in dtypes
-    made = tuple(_precise(x, to) if is_wide else as_operand(x, dtypes, to) for x in xs)
+    made = tuple(as_operand(x, dtypes, to) for x in xs)
     if not made:
         return made
     want = made[0].dtype

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .. import device as devices
 from .._core import Device, DType, Handle, ShapeError
-from .dtypes import bfloat16, float32, incoming, int32, int64, name_of, to_storage
+from .dtypes import bfloat16, float32, float64, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
 from .placing import More, arranged, is_dtype, located, placed
 from .takers import tensors_only
@@ -89,13 +89,19 @@ def device_of(values: Iterable[Any]) -> Device | None:
 
 def as_operand(value: Any, others: Iterable[DType], dev: Device | None = None) -> Tensor:
     """`as_tensor` of an operand whose `others` have these dtypes: integers wider than int32 stay
-    int64 if the result is int64 or a float anyway."""
+    int64 if the result is int64 or a float anyway, and floats keep their digits beside float64."""
     if isinstance(value, Handle):
         return value
     array = as_array(value, "as_tensor")
-    is_wide = array.dtype.name in ("int64", "uint64", "uint32")
-    stays = is_wide and any(other == int64 or other.is_float for other in others)
-    return from_numpy(array, dev, int64 if stays else None)
+    return from_numpy(array, dev, _kept(array.dtype, others))
+
+
+def _kept(have: np.dtype, others: Iterable[DType]) -> DType | None:
+    """The dtype that an operand of NumPy's `have` keeps beside others; None for the usual one."""
+    if have.kind == "f":
+        return float64 if float64 in others else None
+    is_wide = have.name in ("int64", "uint64", "uint32")
+    return int64 if is_wide and any(x == int64 or x.is_float for x in others) else None
 
 
 def from_dlpack(obj: Any) -> Tensor:
