@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::device::{ALIGNMENT, Account, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 pub use divided::{Divided, Place as DividedPlace};
 use storage::Storage;
 pub use storage::{Initialiser, Latest, Owner, changes, note_change};
@@ -168,13 +168,13 @@ impl Block {
     fn initialiser(&self) -> Result<Option<Arc<dyn Initialiser>>> {
         match &*self.storage() {
             Storage::Pending(initialiser) => Ok(Some(initialiser.clone())),
-            Storage::Recorded(line) => Err(Error::Graph {
-                op: "tensor".into(),
-                message: format!(
+            Storage::Recorded(line) => Err(Error::graph(
+                "tensor",
+                format!(
                     "the operation that makes its value was only recorded, at {line}, and has \
                      not run"
                 ),
-            }),
+            )),
             _ => Ok(None),
         }
     }
@@ -370,7 +370,7 @@ impl Block {
     }
 
     fn storage(&self) -> MutexGuard<'_, Storage> {
-        self.storage.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.storage)
     }
 }
 

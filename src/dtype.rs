@@ -45,6 +45,14 @@ impl DType {
     /// The types that are computed with.
     pub const COMPUTED: [DType; 9] = *DType::ALL.first_chunk().expect("they come first");
 
+    /// The float type that sums of elements are kept in.
+    pub const fn wide(self) -> DType {
+        match self {
+            DType::Float64 => DType::Float64,
+            _ => DType::Float32,
+        }
+    }
+
     /// Size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {

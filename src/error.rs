@@ -5,6 +5,7 @@ pub mod memory;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -205,6 +206,21 @@ impl Error {
         Error::Value { op: op.into(), got: got.to_string(), want: want.into() }
     }
 
+    /// A [`Error::Arity`].
+    pub fn arity(op: impl Into<OpName>, got: usize, want: impl std::fmt::Display) -> Self {
+        Error::Arity { op: op.into(), got, want: want.to_string() }
+    }
+
+    /// A [`Error::Device`].
+    pub fn device(op: impl Into<OpName>, message: impl Into<String>) -> Self {
+        Error::Device { op: op.into(), message: message.into() }
+    }
+
+    /// A [`Error::Graph`].
+    pub fn graph(op: impl Into<OpName>, message: impl Into<String>) -> Self {
+        Error::Graph { op: op.into(), message: message.into() }
+    }
+
     /// A [`Error::Internal`] from what `catch_unwind` caught.
     pub fn panic(op: impl Into<OpName>, payload: &(dyn std::any::Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().map(|s| s.to_string());
@@ -246,6 +262,12 @@ impl Error {
 /// Any error of `run`; [`Error::Internal`] if it panics.
 pub fn guarded<T>(op: impl Into<OpName>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Error::panic(op, &*panic)))
+}
+
+/// Locks a mutex, also after a thread that held it has panicked: what panics is reported there, and
+/// leaves what the mutex guards as it may be found.
+pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn list<T: std::fmt::Display>(items: &[T]) -> String {

@@ -2,7 +2,7 @@
 //!
 //! A model is written imperatively; each operation is data ([`ops::Call`]) that the [`engine`]
 //! prepares and runs. Modules in dependency order, each of which may use only the earlier ones:
-//! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `kernels` → `graph` →
+//! `error, dtype, shape, packing` → `device` → `block, view` → `comm` → `ops` → `kernels` → `graph` →
 //! `rewrite` → `engine` → `step` → `capi` → `python`.
 
 pub mod block;

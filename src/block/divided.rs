@@ -2,10 +2,10 @@
 
 use std::any::Any;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Block;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 
 /// Where the elements of a divided block are. All blocks that a parameter has had share one of
 /// these, so that what points to an earlier one finds the present elements.
@@ -27,11 +27,11 @@ pub struct Place {
 impl Divided {
     /// The present place.
     pub fn place(&self) -> Place {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.0).clone()
     }
 
     fn set(&self, place: Place) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = locked(&self.0);
         let before = std::mem::replace(&mut *now, place);
         drop(now);
         drop(before); // after releasing the lock, since dropping may run code
@@ -74,11 +74,10 @@ impl Block {
     pub fn check_whole(&self) -> Result<()> {
         crate::ensure!(
             self.divided.get().is_none(),
-            Error::Graph {
-                op: "tensor".into(),
-                message: "its elements have been divided among ranks since; record the step again"
-                    .into(),
-            }
+            Error::graph(
+                "tensor",
+                "its elements have been divided among ranks since; record the step again"
+            )
         );
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Where a block's memory is, or what has to happen before it has any.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Block;
 use crate::device::pool::Allocation;
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// Keeps memory of another library alive for as long as a block uses it.
 pub trait Owner: Send + Sync {}
@@ -82,6 +82,6 @@ impl Latest {
     }
 
     fn place(&self) -> MutexGuard<'_, Option<Arc<Block>>> {
-        self.block.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.block)
     }
 }

@@ -16,7 +16,7 @@ use super::reduce::Runner;
 use super::{Exchange, Fault, Signature, Transport};
 use crate::device::ending;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 
 /// How often a thread that waits looks after something else.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -112,9 +112,8 @@ impl Group {
         let shared = Arc::new(Shared { transport, buffers, state, changed });
         let own = shared.clone();
         let begun = Builder::new().name("singa_rs comm".into()).spawn(move || own.work());
-        let refused = |error: std::io::Error| Error::Device {
-            op: "open a communicator".into(),
-            message: format!("its thread cannot be started: {error}"),
+        let refused = |error: std::io::Error| {
+            Error::device("open a communicator", format!("its thread cannot be started: {error}"))
         };
         begun.map_err(refused)?;
         let (process, ignores_steps) = (process::id(), AtomicBool::new(false));
@@ -343,11 +342,11 @@ impl Shared {
     }
 
     fn transport(&self) -> MutexGuard<'_, Option<Box<dyn Transport>>> {
-        self.transport.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.transport)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {

@@ -24,10 +24,10 @@ mod sparse;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 pub use exchange::{Exchange, Fold, Wire};
 pub use fault::{Fault, Liveness, Round, Transport};
 pub use group::{Group, Request};
@@ -44,7 +44,7 @@ static GROUPS: Mutex<Vec<(u64, Weak<Group>)>> = Mutex::new(Vec::new());
 pub fn open(transport: Box<dyn Transport>) -> Result<Arc<Group>> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let group = Group::start(NEXT.fetch_add(1, Relaxed), transport)?;
-    let mut groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut groups = locked(&GROUPS);
     groups.retain(|(_, group)| group.strong_count() > 0);
     groups.push((group.number(), Arc::downgrade(&group)));
     Ok(group)
@@ -83,7 +83,7 @@ fn on_this_machine(_: &Path, _: usize, _: usize, _: Duration) -> Result<Box<dyn 
 /// # Errors
 /// [`Error::Exchange`] if it is closed.
 pub fn group(number: u64) -> Result<Arc<Group>> {
-    let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    let groups = locked(&GROUPS);
     let found = groups.iter().find(|(known, _)| *known == number);
     found.and_then(|(_, group)| group.upgrade()).ok_or_else(|| Error::Exchange {
         op: "exchange".into(),

@@ -82,7 +82,7 @@ pub fn is_over() -> bool {
 #[inline]
 pub fn check() -> Result<()> {
     let message = "the process ends";
-    crate::ensure!(!is_over(), Error::Device { op: "run".into(), message: message.into() });
+    crate::ensure!(!is_over(), Error::device("run", message));
     Ok(())
 }
 

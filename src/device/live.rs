@@ -1,13 +1,13 @@
 //! The large allocations of memory in use, and the lines of the user's program that requested them.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
 use super::Account;
 use super::pool::Allocation;
-use crate::error::LiveTensor;
+use crate::error::{LiveTensor, locked};
 
 /// Smaller allocations are not tracked: operations on them are too short to look up a line for.
 pub const LARGE: usize = 256 << 10;
@@ -86,7 +86,7 @@ impl Live {
     }
 
     fn entries(&self) -> MutexGuard<'_, FxHashMap<usize, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

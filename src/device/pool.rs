@@ -4,14 +4,14 @@
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
 use super::ledger::{Account, Ledger};
 use super::live::Live;
 use super::{ALIGNMENT, Backend, process};
-use crate::error::{Error, Result, Usage};
+use crate::error::{Error, Result, Usage, locked};
 
 /// Memory from the pool, which must be returned to it.
 #[derive(Debug)]
@@ -234,7 +234,7 @@ impl Pool {
     }
 
     fn free(&self) -> MutexGuard<'_, FreeLists> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.free)
     }
 }
 

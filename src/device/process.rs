@@ -20,12 +20,11 @@ pub fn check(op: &'static str) -> Result<()> {
         USED.store(true, Relaxed);
     }
     if is_orphan() {
-        return Err(Error::Device {
-            op: op.into(),
-            message: "this process was forked from one that already ran operations, so its \
-                      threads are gone; start workers with multiprocessing's \"spawn\" method"
-                .into(),
-        });
+        return Err(Error::device(
+            op,
+            "this process was forked from one that already ran operations, so its \
+                      threads are gone; start workers with multiprocessing's \"spawn\" method",
+        ));
     }
     heap::check().map_err(|error| error.in_op(op))
 }

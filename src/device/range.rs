@@ -3,11 +3,11 @@
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::pages::{LARGE_PAGE, PAGE};
 use super::{Account, Backend, Device};
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// Addresses reserved for planned memory, backed up to the height that its users need.
 pub struct Range {
@@ -135,7 +135,7 @@ impl Range {
     }
 
     fn heights(&self) -> MutexGuard<'_, Vec<usize>> {
-        self.heights.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.heights)
     }
 }
 

@@ -67,7 +67,7 @@ impl Engine {
     pub fn run(&self) -> Result<Run<'_>> {
         let message = "a graph cannot be run by user code that another graph runs; call its model \
                        with use_graph=False";
-        crate::ensure!(!RUNS.get(), Error::Graph { op: "run".into(), message: message.into() });
+        crate::ensure!(!RUNS.get(), Error::graph("run", message));
         let held = self.runs.wait()?;
         Ok(Run::new(held, self.turn()))
     }

@@ -9,14 +9,14 @@ use crate::view;
 pub fn device(family: &dyn Family, device: &Device, views: &[View]) -> Result<()> {
     let same = views.iter().all(|v| v.block.device().id() == device.id());
     let message = || format!("all tensors must be on {device:?}");
-    crate::ensure!(same, Error::Device { op: family.name().into(), message: message() });
+    crate::ensure!(same, Error::device(family.name(), message()));
     Ok(())
 }
 
 /// Checks the tensors that are given as outputs.
 pub fn outputs(op: &Call, name: &'static str, inputs: &[View], given: &[View]) -> Result<()> {
     let (got, want) = (given.len(), op.outputs.len());
-    crate::ensure!(got == want, Error::Arity { op: name.into(), got, want: want.to_string() });
+    crate::ensure!(got == want, Error::arity(name, got, want));
     for (o, (made, given)) in op.outputs.iter().zip(given).enumerate() {
         output(name, made, given)?;
         let fits = op.state_of(o).is_none_or(|i| given.is_same(&inputs[i]));

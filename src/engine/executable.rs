@@ -11,7 +11,7 @@ mod undo;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::improve::Made;
 use super::recording::Recording;
@@ -19,7 +19,7 @@ use super::{Engine, Options, Run};
 use crate::block::Block;
 use crate::device::range::Range as Reserved;
 use crate::device::{Device, heap};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 use crate::graph::{Bound, Graph, Origin, Place, Stopped};
 use crate::ops::View;
 use agreement::Agreement;
@@ -222,7 +222,7 @@ impl Executable {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

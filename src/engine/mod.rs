@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use crate::device::range::Range;
 use crate::device::{Device, process};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 pub use crate::kernels::check_finite;
 use crate::ops::Kind;
 use crate::view::View;
@@ -90,7 +90,7 @@ pub fn of(device: &Device) -> Result<&'static Engine> {
     let others = OTHERS.read().unwrap_or_else(PoisonError::into_inner);
     let found = others.iter().find(|engine| engine.device.id() == device.id()).copied();
     let message = || format!("{device:?} cannot run operations");
-    found.ok_or_else(|| Error::Device { op: "engine".into(), message: message() })
+    found.ok_or_else(|| Error::device("engine", message()))
 }
 
 impl Engine {
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Waits for the turn. Never call this while holding the GIL.
     pub fn turn(&self) -> Turn<'_> {
-        Turn(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+        Turn(locked(&self.turn))
     }
 
     /// The turn, if no other thread holds it.

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 
 /// How long a thread waits for one that is in user code. Such code may itself wait for the waiting
 /// thread, which would be a deadlock.
@@ -62,7 +62,7 @@ impl Runs {
     }
 
     fn holder(&self) -> MutexGuard<'_, Holder> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.holder)
     }
 }
 
@@ -91,7 +91,7 @@ fn stuck() -> Error {
          seconds; if that code waits for this thread, call the model with use_graph=False here",
         PATIENCE.as_secs()
     );
-    Error::Graph { op: "run".into(), message }
+    Error::graph("run", message)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn transfer(from: &View, to: &View) -> Result<()> {
         format!("a step on one device cannot copy from {a:?} to {b:?}: pass an argument instead")
     };
     let records = record::mode() == Mode::Record;
-    crate::ensure!(!records, Error::Graph { op: "copy".into(), message: message() });
+    crate::ensure!(!records, Error::graph("copy", message()));
     record::settle();
     let bytes = of(from.block.device())?.elements(from, to)?;
     of(to.block.device())?.overwrite(to, &bytes)

@@ -2,13 +2,13 @@
 //! particular operation; blocks are identified by number.
 
 pub(crate) mod analysis;
-#[cfg(test)]
-mod decisions;
 pub(crate) mod ir;
 pub(crate) mod memory;
 pub(crate) mod replay;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::ops::Range;
@@ -85,10 +85,7 @@ impl Graph {
         let parallel = parallel.filter(|parallel| parallel.workers > 1);
         let blocks = queue.blocks().len();
         let message = || format!("got {} roles for {blocks} blocks", roles.len());
-        crate::ensure!(
-            roles.len() == blocks,
-            Error::Graph { op: "graph".into(), message: message() }
-        );
+        crate::ensure!(roles.len() == blocks, Error::graph("graph", message()));
         let line = Timeline::new(&queue, &roles, kernels);
         let (ops, bytes) = queue.into_parts();
         let kernels: Vec<_> = ops.iter().map(|op| kernels.get(op).clone()).collect();

@@ -23,6 +23,11 @@ impl Width {
         let work = cost.bytes.max(cost.flops) / GRAIN;
         Width((work as usize).clamp(1, threads.max(1)))
     }
+
+    /// How many threads share so many tasks: no more than there are, and at least one.
+    pub fn seats(self, tasks: usize) -> usize {
+        self.0.min(tasks).max(1)
+    }
 }
 
 /// Code ready to run on tensors of given metas; immutable, and shared by equal operations.

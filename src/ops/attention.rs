@@ -145,15 +145,10 @@ impl Rule {
 }
 
 fn check_mask(op: &'static str, mask: &Meta, dtype: DType, sizes: &Sizes) -> Result<()> {
-    let fits = [DType::Bool, dtype, wide(dtype)].contains(&mask.dtype);
-    let want = || format!("a mask of bool, {dtype} or {}", wide(dtype));
+    let fits = [DType::Bool, dtype, dtype.wide()].contains(&mask.dtype);
+    let want = || format!("a mask of bool, {dtype} or {}", dtype.wide());
     crate::ensure!(fits, Error::dtype(op, [mask.dtype], want()));
     sizes.check_spread(op, mask, &sizes.scores())
-}
-
-/// The type of sums.
-pub fn wide(dtype: DType) -> DType {
-    if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 }
 }
 
 impl Sizes {
@@ -230,8 +225,7 @@ fn split<'a, 'b, const N: usize>(
     rule: &Rule,
 ) -> Result<([&'a Meta; N], &'b [&'a Meta])> {
     let want = N + rule.extras();
-    let (op, got) = (op.into(), inputs.len());
-    crate::ensure!(got == want, Error::Arity { op, got, want: want.to_string() });
+    crate::ensure!(inputs.len() == want, Error::arity(op, inputs.len(), want));
     let (first, rest) = inputs.split_at(N);
     Ok((<[&Meta; N]>::try_from(first).expect("as many"), rest))
 }
@@ -246,7 +240,7 @@ impl Family for Attention {
         let sizes = self.rule.check(self.name(), qkv, rest)?;
         let q = qkv[0];
         let rows: Shape = q.shape[..q.shape.rank() - 1].into();
-        let lse = Meta::new(wide(q.dtype), rows);
+        let lse = Meta::new(q.dtype.wide(), rows);
         let mut made: Metas = smallvec::smallvec![like(q, sizes.widths[1]), lse];
         if self.rule.drops() {
             made.push(Meta::new(DType::Int64, [2]));
@@ -303,10 +297,10 @@ impl Family for AttentionGrad {
         let rows: Shape = q.shape[..q.shape.rank() - 1].into();
         self.check("dy", dy, q.dtype, &result)?;
         self.check("y", y, q.dtype, &result)?;
-        self.check("lse", lse, wide(q.dtype), &rows)?;
+        self.check("lse", lse, q.dtype.wide(), &rows)?;
         let mut made: Metas = [q, k, v].map(|meta| meta.like(meta.dtype)).into_iter().collect();
         if self.scores {
-            made.push(Meta::new(wide(q.dtype), sizes.scores()));
+            made.push(Meta::new(q.dtype.wide(), sizes.scores()));
         }
         Ok(made)
     }

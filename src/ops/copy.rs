@@ -251,7 +251,7 @@ impl Family for Concat {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let name = self.name();
-        let none = Error::Arity { op: name.into(), got: 0, want: "one or more".into() };
+        let none = Error::arity(name, 0, "one or more");
         let first = *inputs.first().ok_or(none)?;
         elementwise::same_dtype(name, inputs)?;
         let shape = self.shape(inputs, first.shape.axis(name, self.axis)?)?;

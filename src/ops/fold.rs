@@ -51,8 +51,7 @@ impl Family for FoldBatchNorm {
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
-        let want =
-            || Error::Arity { op: self.name().into(), got: inputs.len(), want: "5 or 6".into() };
+        let want = || Error::arity(self.name(), inputs.len(), "5 or 6");
         crate::ensure!(matches!(inputs.len(), 5 | 6), want());
         let (w, channels) = (inputs[0], &inputs[1..]);
         let count = w.shape.get(self.axis).copied().unwrap_or(0);

@@ -4,14 +4,14 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Effects, Family, Meta, Metas};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, locked};
 use crate::shape::Shape;
 
 /// A tensor that user code reads.
@@ -84,7 +84,7 @@ impl Host {
 /// An equal string that lives as long as the process; each distinct one is leaked once.
 fn interned(text: &str) -> &'static str {
     static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = locked(&NAMES);
     let names = names.get_or_insert_default();
     names.get(text).copied().unwrap_or_else(|| {
         let kept: &'static str = Box::leak(text.into());

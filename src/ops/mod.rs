@@ -15,7 +15,7 @@ macro_rules! catalog {
 /// The methods of a [`Family`] whose operations work element by element.
 macro_rules! element_by_element {
     () => {
-        fn locality(&self, _rank: usize) -> $crate::ops::Locality {
+        fn locality(&self) -> $crate::ops::Locality {
             $crate::ops::Locality::Element
         }
 
@@ -127,8 +127,8 @@ pub trait Family {
         &[]
     }
 
-    /// What the outputs, of rank `_rank`, depend on.
-    fn locality(&self, _rank: usize) -> Locality {
+    /// Which elements of the inputs those of the outputs depend on.
+    fn locality(&self) -> Locality {
         Locality::All
     }
 
@@ -296,11 +296,7 @@ pub fn only_stored(op: &'static str, dtype: DType) -> Error {
 /// # Errors
 /// [`Error::Arity`] where there are more or fewer.
 pub fn exactly<'a, const N: usize>(op: &'static str, inputs: &[&'a Meta]) -> Result<[&'a Meta; N]> {
-    <[&Meta; N]>::try_from(inputs).map_err(|_| Error::Arity {
-        op: op.into(),
-        got: inputs.len(),
-        want: N.to_string(),
-    })
+    <[&Meta; N]>::try_from(inputs).map_err(|_| Error::arity(op, inputs.len(), N))
 }
 
 /// Two inputs, and a third one that may be left out.
@@ -314,6 +310,6 @@ pub fn two_or_three<'a>(
     match *inputs {
         [a, b] => Ok((a, b, None)),
         [a, b, c] => Ok((a, b, Some(c))),
-        _ => Err(Error::Arity { op: op.into(), got: inputs.len(), want: "2 or 3".into() }),
+        _ => Err(Error::arity(op, inputs.len(), "2 or 3")),
     }
 }

@@ -78,7 +78,7 @@ impl Family for Normalize {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let count = 4 + usize::from(self.adds);
         let (got, want) = (inputs.len(), count.to_string());
-        crate::ensure!(got == count, Error::Arity { op: self.name().into(), got, want });
+        crate::ensure!(got == count, Error::arity(self.name(), got, want));
         let x = inputs[0];
         crate::ensure!(x.dtype.is_float(), Error::dtype(self.name(), [x.dtype], "a float dtype"));
         let want = "x of shape (N, C, ...)";

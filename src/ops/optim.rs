@@ -166,7 +166,7 @@ impl Update {
             }
             Input::Gradient => self.check_like(param, meta, param.dtype, "gradient"),
             Input::Moment => {
-                self.check_like(param, meta, moment_dtype(param.dtype), "moment")?;
+                self.check_like(param, meta, param.dtype.wide(), "moment")?;
                 self.check_places(meta, "moment")
             }
             Input::Step => self.check_one(i, meta, meta.dtype == DType::Int32, "int32"),
@@ -182,7 +182,7 @@ impl Family for Update {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let (got, want) = (inputs.len(), self.inputs().count());
-        let refusal = || Error::Arity { op: self.name().into(), got, want: want.to_string() };
+        let refusal = || Error::arity(self.name(), got, want);
         crate::ensure!(got == want, refusal());
         for ((i, kind), meta) in self.inputs().enumerate().zip(inputs) {
             self.check(i, kind, inputs[0], meta)?;
@@ -210,16 +210,11 @@ impl Family for Update {
         }
     }
 
-    fn locality(&self, _rank: usize) -> Locality {
+    fn locality(&self) -> Locality {
         Locality::Element
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, self.rule.row().2)
     }
-}
-
-/// The dtype of a parameter's moments.
-pub fn moment_dtype(param: DType) -> DType {
-    if param == DType::Float64 { DType::Float64 } else { DType::Float32 }
 }

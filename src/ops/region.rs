@@ -113,7 +113,7 @@ impl Region {
     /// where it does, and for values that do not exist.
     pub fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
         let (got, want) = (inputs.len(), self.inputs.to_string());
-        crate::ensure!(got == self.inputs, Error::Arity { op: self.name().into(), got, want });
+        crate::ensure!(got == self.inputs, Error::arity(self.name(), got, want));
         let mut values: Vec<Meta> = inputs.iter().map(|&meta| meta.clone()).collect();
         for (part, link) in self.parts() {
             let knows = link.operands.iter().all(|&v| v < values.len());
@@ -128,7 +128,7 @@ impl Region {
 
     /// Whether an operation with these results may be this part.
     fn check_part(&self, part: Part, link: &Link, results: &[Meta]) -> Result<()> {
-        let locality = results.first().map(|meta| link.family().locality(meta.shape.rank()));
+        let locality = link.family().locality();
         let effects = link.family().effects();
         let is_alone = effects == Effects::PURE && results.len() == 1;
         let (fits, want) = match part {
@@ -137,8 +137,8 @@ impl Region {
                 (is_alone && self.owns_inputs(link), want)
             }
             Part::Link => {
-                let is_local = locality.is_some_and(|locality| locality != Locality::All);
-                (is_alone && is_local, "an operation on elements, or on rows along the last axis")
+                let is_local = is_alone && locality != Locality::All;
+                (is_local, "an operation on elements, or on rows along the last axis")
             }
             Part::Consumer if self.reduction().is_some() => {
                 let last = self.inputs + self.links.len();
@@ -146,7 +146,7 @@ impl Region {
                 (reduces && last > self.inputs, "a reduction of the last of the links before it")
             }
             Part::Consumer => {
-                let updates = !effects.state.is_empty() && locality == Some(Locality::Element);
+                let updates = !effects.state.is_empty() && locality == Locality::Element;
                 (updates && self.keeps_places(link), "an update of inputs at its own places")
             }
         };
@@ -187,9 +187,8 @@ impl Region {
     }
 
     /// Whether any link works on whole rows.
-    pub fn has_rows(&self, values: &[Meta]) -> bool {
-        let mut links = self.links.iter().zip(&values[self.inputs + self.made()..]);
-        links.any(|(link, result)| link.family().locality(result.shape.rank()) == Locality::Row)
+    pub fn has_rows(&self) -> bool {
+        self.links.iter().any(|link| link.family().locality() == Locality::Row)
     }
 
     /// The reduction that it ends with.

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 /// keeps the memory order of x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Softmax {
-    /// The axis along which the results (or their exponentials) add up to 1.
+    /// The axis along which the results (or their exponentials) add up to 1; -1 where it is the
+    /// last, so that the operation is fused.
     pub axis: i64,
     /// Whether the logarithm is computed.
     pub log: bool,
@@ -44,8 +45,8 @@ impl Family for Softmax {
         &[(0, 0)]
     }
 
-    fn locality(&self, rank: usize) -> Locality {
-        locality(self.axis, rank)
+    fn locality(&self) -> Locality {
+        locality(self.axis)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -73,8 +74,8 @@ impl Family for SoftmaxGrad {
         &[(0, 0), (1, 0)]
     }
 
-    fn locality(&self, rank: usize) -> Locality {
-        locality(self.axis, rank)
+    fn locality(&self) -> Locality {
+        locality(self.axis)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -82,7 +83,7 @@ impl Family for SoftmaxGrad {
     }
 }
 
-fn locality(axis: i64, rank: usize) -> Locality {
-    let is_last = axis == -1 || axis + 1 == rank as i64;
-    if is_last { Locality::Row } else { Locality::All }
+/// Only -1 is the last axis also of an operand with more axes, beside which a region works on rows.
+fn locality(axis: i64) -> Locality {
+    if axis == -1 { Locality::Row } else { Locality::All }
 }

@@ -103,6 +103,4 @@ fn durations(pieces: &[Piece]) -> Vec<u32> {
 }
 
 #[cfg(test)]
-mod decisions;
-#[cfg(test)]
 mod tests;

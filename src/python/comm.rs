@@ -1,7 +1,7 @@
 //! Python's interface to groups of processes.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
@@ -17,7 +17,7 @@ use crate::comm::{self, Exchange, Group};
 use crate::dtype::DType;
 use crate::engine::Inputs;
 use crate::engine::record::{self, Mode};
-use crate::error::Error;
+use crate::error::{Error, locked};
 use crate::ops::exchange::{ExchangeFinish, ExchangeStart};
 use crate::ops::{Meta, View};
 
@@ -54,7 +54,7 @@ impl Slots {
     }
 
     fn lock(&self) -> MutexGuard<'_, [Vec<bool>; 2]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 
@@ -96,7 +96,7 @@ impl Started {
     fn finish(&self, py: Python<'_>, results: Vec<Bound<'_, Handle>>) -> PyResult<()> {
         handler::refuse("an exchange between processes")?;
         let name = self.exchange.name();
-        let taken = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = locked(&self.slot).take();
         let slot = taken.ok_or_else(|| Error::value(name, "one", "one not waited for before"))?;
         if slot.is_recorded != (record::mode() != Mode::Eager) {
             let got = "one of which only the start or the end is in a recorded step";

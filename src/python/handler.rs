@@ -66,7 +66,7 @@ fn ask<'py, A: PyCallArgs<'py>>(
 /// [`Error::Graph`].
 pub(super) fn refuse(what: &'static str) -> crate::Result<()> {
     let message = "it cannot be traced or exported".into();
-    crate::ensure!(!is_set(), Error::Graph { op: what.into(), message });
+    crate::ensure!(!is_set(), Error::graph(what, message));
     Ok(())
 }
 

@@ -121,7 +121,7 @@ impl PythonFn {
         let answers = several(&self.forward.bind(py).call1(PyTuple::new(py, arrays)?)?)?;
         if answers.len() != outputs.len() {
             let (got, want) = (answers.len(), outputs.len().to_string());
-            return Err(Error::Arity { op: "host".into(), got, want }.into());
+            return Err(Error::arity("host", got, want).into());
         }
         outputs.iter_mut().zip(&answers).try_for_each(|(to, from)| fill(to, from))
     }

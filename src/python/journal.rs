@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use super::tensor::Handle;
 use crate::engine::record::{self, Mode};
+use crate::error::locked;
 use crate::view::View;
 
 thread_local! {
@@ -53,7 +54,7 @@ enum Before {
 
 impl PyJournal {
     fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.changes)
     }
 
     fn add(&self, tensor: &Bound<'_, Handle>, before: Before) {

@@ -1,7 +1,7 @@
 //! A view of a block as a Python object, the base of the package's `Tensor`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ use crate::block::{Block, note_change};
 use crate::device::{Account, heap};
 use crate::dtype::DType;
 use crate::engine::{self, record};
-use crate::error::Error;
+use crate::error::{Error, locked};
 use crate::kernels;
 use crate::view::{Meta, View};
 
@@ -53,7 +53,7 @@ impl Handle {
 
     /// Restores a view that a recording replaced; returns the other, as [`Handle::set`] does.
     pub(super) fn replace(&self, view: Option<View>) -> Option<View> {
-        std::mem::replace(&mut *self.view.lock().unwrap_or_else(PoisonError::into_inner), view)
+        std::mem::replace(&mut *locked(&self.view), view)
     }
 
     /// The handle's view.
@@ -76,7 +76,7 @@ impl Handle {
     pub(super) fn place_in(&self, op: &str) -> PyResult<View> {
         exit::keep_thread();
         heap::check()?;
-        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = locked(&self.view);
         let mut view = view.clone().ok_or_else(|| no_value(op))?;
         // A tensor created in a recording shows the results of its graph's latest run.
         if let Some(block) = view.block.current() {
@@ -95,7 +95,7 @@ impl Handle {
     /// garbage collection, and a finaliser may use the same handle.
     pub(super) fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
         exit::keep_thread();
-        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = locked(&self.view);
         view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
     }
 

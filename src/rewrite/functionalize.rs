@@ -26,7 +26,7 @@ fn found(step: At) -> Option<(usize, u32)> {
     let (i, input) = same.next().filter(|_| same.next().is_none())?;
     let family = step.kind().family();
     let fits = input == output
-        && family.locality(output.meta.shape.rank()) == Locality::Element
+        && family.locality() == Locality::Element
         && step.call.effects == Effects::PURE
         && family.in_place().contains(&(i, 0))
         && step.draft.role(output.block) == Role::Temporary

@@ -11,7 +11,7 @@ impl Step {
     /// recorded.
     pub(super) fn admitted(&self, graph: &Executable, given: &[View]) -> Result<Vec<View>> {
         let (got, want) = (given.len(), self.arguments.len());
-        let arity = || Error::Arity { op: "Step.run".into(), got, want: want.to_string() };
+        let arity = || Error::arity("Step.run", got, want);
         crate::ensure!(got == want, arity());
         let wanted = self.arguments.iter().zip(self.recording.arguments());
         let laid_out = |((argument, place), view)| self.laid_out(graph, argument, place, view);

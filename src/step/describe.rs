@@ -38,7 +38,7 @@ impl Tensor {
         crate::ensure!(*shape == self.shape, Error::shape(op, [shape], self.shape.to_string()));
         let is_here = view.block.device().id() == device.id();
         let message = || format!("is on {:?}, want {device:?}", view.block.device());
-        crate::ensure!(is_here, Error::Device { op: op.into(), message: message() });
+        crate::ensure!(is_here, Error::device(op, message()));
         Ok(())
     }
 

@@ -92,7 +92,7 @@ pub(super) fn padding(bytes: usize) -> usize {
 pub(super) fn head(operations: &[u8], header: &[u8], contents: usize) -> Result<Vec<u8>> {
     let bytes = operations.len() + header.len();
     let message = || format!("its operations take {bytes} bytes, want at most {MOST}");
-    let refusal = || Error::Graph { op: "save_step".into(), message: message() };
+    let refusal = || Error::graph("save_step", message());
     crate::ensure!(bytes <= MOST, refusal());
     let word = |length: usize| (length as u64).to_le_bytes();
     let alignment = (ALIGNMENT as u32).to_le_bytes();

@@ -20,13 +20,13 @@ mod tests;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::smallvec;
 
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Engine, Executable, Recording};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 use crate::ops::View;
 use crate::ops::copy::Copy;
 use crate::view::Meta;
@@ -115,10 +115,7 @@ impl Step {
     pub fn call(&self, arguments: &[View]) -> Result<Vec<View>> {
         let message = "a step is run while another one is recorded, which would keep its results";
         let is_recording = record::mode() != Mode::Eager;
-        crate::ensure!(
-            !is_recording,
-            Error::Graph { op: "Step.run".into(), message: message.into() }
-        );
+        crate::ensure!(!is_recording, Error::graph("Step.run", message));
         let graph = self.graph()?;
         let arguments = self.admitted(&graph, arguments)?;
         graph.run(self.engine, self.engine.run()?, &arguments)
@@ -215,7 +212,7 @@ impl Step {
     }
 
     fn planned(&self) -> MutexGuard<'_, Option<Planned>> {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.planned)
     }
 
     fn row_major(&self, view: &View) -> View {

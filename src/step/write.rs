@@ -143,5 +143,5 @@ fn write_all(
 }
 
 fn refusal(message: &str) -> Error {
-    Error::Graph { op: OP.into(), message: message.into() }
+    Error::graph(OP, message)
 }

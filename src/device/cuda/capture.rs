@@ -1,14 +1,14 @@
 //! Capturing work as a graph of CUDA, which one call puts on a stream.
 #![allow(unsafe_code)]
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cudarc::driver::{result, sys};
 
 use super::driver::Captured;
 use super::installed::{done, log_failure};
 use crate::device::Stream;
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// A stream on which work is only captured, so that nothing else is captured with it.
 pub(super) struct Capturing {
@@ -26,7 +26,7 @@ impl Capturing {
     /// As [`super::Driver::capture`].
     pub(super) fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Captured> {
         use sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL as OF_THIS_THREAD;
-        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = locked(&self.stream);
         // SAFETY: the stream is this one's, and nobody else captures on it now.
         let begun = unsafe { result::stream::begin_capture(*stream, OF_THIS_THREAD) };
         done("cuStreamBeginCapture", begun)?;

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::calls::{Factor, Handle, Make, Owned, Release, Status, done, place};
 use super::convolution::{Convolution, Layout, Pass};
@@ -12,7 +12,7 @@ use super::library::{self, Places};
 use super::refusal;
 use crate::device::Stream;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 const PLACES: Places =
     Places { variable: "SINGA_RS_CUDNN", names: &["libcudnn.so.9", "libcudnn.so"] };
@@ -267,7 +267,7 @@ impl Prepared {
         let (mut choices, mut count) = ([Choice::default(); MOST], 0);
         let [a, b, to] = self.pass.order().map(|t| self.tensors[t].handle);
         let Functions { choose, space, .. } = self.library.functions(self.pass);
-        let handle = *self.library.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = *locked(&self.library.handle);
         let (slides, first) = (self.slides.handle, choices.as_mut_ptr());
         // SAFETY: the library's call; there is room for as many choices.
         done(unsafe { choose(handle, a, b, slides, to, MOST as c_int, &mut count, first) })?;
@@ -301,7 +301,7 @@ impl Call for Prepared {
 
     unsafe fn put(&self, stream: Stream, tensors: &[u64], scratch: u64) -> Result<()> {
         let library = self.library;
-        let handle = library.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = locked(&library.handle);
         let [of_a, of_b, of_to] = self.pass.order().map(|t| self.tensors[t].handle);
         let [a, b, to] = self.pass.order().map(|t| place(tensors[t]));
         let [one, none] = [1.0, 0.0].map(|factor| Factor::new(factor, self.dtype));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
 use super::compiler::Compiler;
@@ -18,7 +18,7 @@ use super::{
     refusal,
 };
 use crate::device::{Stream, pages};
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// What CUDA C needs on the host.
 const HEADER: &str = include_str!("emulated.h");
@@ -78,7 +78,7 @@ pub fn driver() -> &'static Emulated {
 
 impl Emulated {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Runs what is on the stream.
@@ -346,7 +346,7 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
 /// of the text, and what is made of it.
 fn once(folder: &Path, text: &str, ends: [&str; 2], form: &[&str]) -> Result<[PathBuf; 2]> {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = locked(&TURN);
     let failed = |e: std::io::Error| refusal(e.to_string());
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
@@ -20,7 +20,7 @@ use super::{
     CUBLASLT, CUDNN, Call, Captured, Code, Demand, Driver, Function, Launch, Properties, refusal,
 };
 use crate::device::{Stream, pages};
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// The most bytes that a kernel's argument may take.
 const ARGUMENT: usize = 4096;
@@ -144,7 +144,7 @@ pub(super) fn enter(context: sys::CUcontext) -> Result<()> {
 impl Driver for Installed {
     fn compile(&self, code: Code) -> Result<Function> {
         self.enter()?;
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut functions = locked(&self.functions);
         let text = self.compiler.text(code);
         if let Some(&function) = functions.get(&text) {
             return Ok(function);

@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::refusal;
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// An open library, which is never closed.
 pub(super) type Open = &'static libloading::Library;
@@ -18,7 +18,7 @@ static OFFERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Offers a path to one of the libraries, such as a file that an installed package's metadata
 /// lists.
 pub fn offer(path: PathBuf) {
-    OFFERED.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    locked(&OFFERED).push(path);
 }
 
 /// Where a library may be.
@@ -42,7 +42,7 @@ impl Places {
             None => {}
         }
         let is_one = |path: &PathBuf| self.names.iter().any(|name| path.ends_with(name));
-        let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let offered: Vec<PathBuf> = locked(&OFFERED).clone();
         let of_system =
             FOLDERS.iter().flat_map(|folder| self.names.iter().map(move |name| (folder, name)));
         let of_system = of_system.map(|(folder, name)| PathBuf::from(format!("{folder}{name}")));

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::Driver;
 use crate::device::Backend;
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// Addresses are as plentiful as a GPU's page tables have it: 47 bits.
 const ADDRESSES: usize = 1 << 47;
@@ -28,7 +28,7 @@ impl Memory {
     }
 
     fn granules(&self) -> MutexGuard<'_, HashMap<usize, usize>> {
-        self.granules.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.granules)
     }
 
     /// The granules that hold a range, each with the number of its bytes there.

@@ -80,5 +80,5 @@ pub fn driver(_ordinal: usize) -> Result<&'static dyn Driver> {
 
 /// An error of the GPU.
 fn refusal(message: impl Into<String>) -> Error {
-    Error::Device { op: NAME.into(), message: message.into() }
+    Error::device(NAME, message)
 }

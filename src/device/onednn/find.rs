@@ -1,9 +1,10 @@
 //! Where to look for oneDNN: paths named by the environment or by the Python package, and the usual
 //! places.
 
+use crate::error::locked;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The variable that names the library's file.
 const PATH_VARIABLE: &str = "SINGA_RS_ONEDNN";
@@ -17,7 +18,7 @@ static OFFERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Offers a path to the library, such as the file that an installed package's metadata lists.
 /// Offers made after the library is first needed have no effect.
 pub fn offer(path: PathBuf) {
-    OFFERED.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    locked(&OFFERED).push(path);
 }
 
 /// What the environment requests.
@@ -50,7 +51,7 @@ pub(super) fn complaint() -> Option<String> {
 
 /// The existing files, as absolute paths, in the order in which they are tried.
 fn candidates() -> Vec<PathBuf> {
-    let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let offered = locked(&OFFERED).clone();
     let environment = env::var_os("VIRTUAL_ENV").map(|root| Path::new(&root).join("lib"));
     let system = [
         "/usr/local/lib",

@@ -20,9 +20,10 @@ mod single;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use super::team;
+use crate::error::locked;
 pub use convolution::{Axes, Propagation, Tensors, Window, convolution};
 pub use descriptor::{Descriptor, is_supported};
 pub use find::offer;
@@ -57,12 +58,12 @@ pub fn name() -> String {
 /// if it is not open.
 pub fn take_warning() -> Option<String> {
     library();
-    WARNING.lock().unwrap_or_else(PoisonError::into_inner).take()
+    locked(&WARNING).take()
 }
 
 fn warn(text: String) {
     log::warn!("{text}");
-    let mut warning = WARNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut warning = locked(&WARNING);
     let before = warning.take().map(|before| before + "; ");
     *warning = Some(before.unwrap_or_default() + &text);
 }

@@ -1,7 +1,7 @@
 //! Primitives: code that oneDNN generates for given descriptors, and its execution.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use super::api::{self, Argument, Raw, Status, arg, query};
 use super::descriptor::Descriptor;
 use super::library::{Library, Owned, check};
 use super::signals;
-use crate::error::Result;
+use crate::error::{Result, locked};
 
 /// An implementation for given tensors, before code is generated.
 pub struct Choice<'a> {
@@ -233,11 +233,11 @@ impl Primitive {
     /// to 64, and meanwhile nobody else writes what is read or accesses what is written.
     pub unsafe fn run(&self, addresses: &[*mut u8], scratch: *mut u8) -> Result<()> {
         let library = super::library().expect("a primitive was made with it");
-        let found = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let found = locked(&self.idle).pop();
         let memories = found.map_or_else(|| self.memories(library), Ok)?;
         let execute = || library.alone(|| self.execute(library, &memories, addresses, scratch));
         let status = if self.fears_signals { signals::held_back(execute) } else { execute() };
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(memories);
+        locked(&self.idle).push(memories);
         status
     }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, locked};
 use allowed::unbind;
 pub use allowed::{allowed_threads, quota};
 use region::Region;
@@ -103,7 +103,7 @@ pub fn each(
         if chunk < first.load(Relaxed)
             && let Err(error) = body(chunk, seat)
         {
-            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failed = locked(&failed);
             if chunk < first.fetch_min(chunk, Relaxed) {
                 *failed = Some(error);
             }
@@ -155,7 +155,7 @@ pub fn map<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Result<Ve
     let made = Mutex::new(Vec::with_capacity(count));
     parallel(count, &|n| {
         let one = make(n);
-        made.lock().unwrap_or_else(PoisonError::into_inner).push((n, one));
+        locked(&made).push((n, one));
     })?;
     let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
     made.sort_unstable_by_key(|&(n, _)| n);

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::arithmetic::Arithmetic;
 use super::{Error, Result};
+use crate::error::locked;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -47,7 +48,7 @@ impl<'a> Region<'a> {
 
     fn run_chunk(&self, chunk: usize, seat: usize) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.body)(chunk, seat))) {
-            self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(payload);
+            locked(&self.panic).get_or_insert(payload);
         }
     }
 

@@ -218,5 +218,5 @@ fn refusal(threads: usize) -> Error {
         "{threads} more threads cannot be started: the limit of processes is reached; \
          set_num_threads(1) needs none"
     );
-    Error::Device { op: "start threads".into(), message }
+    Error::device("start threads", message)
 }

@@ -137,14 +137,16 @@ mod system {
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-    use std::sync::{Condvar, Mutex, PoisonError};
+    use std::sync::{Condvar, Mutex};
+
+    use crate::error::locked;
 
     static LOCK: Mutex<()> = Mutex::new(());
     static CHANGED: Condvar = Condvar::new();
 
     /// Sleeps until woken, or not at all if the number is another one. May return early.
     pub fn sleep(number: &AtomicU32, value: u32) {
-        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = locked(&LOCK);
         if number.load(SeqCst) == value {
             drop(CHANGED.wait(lock));
         }

@@ -13,14 +13,14 @@ impl Executable {
     /// [`Error::Arity`], [`Error::Shape`] or [`Error::Device`].
     pub fn check_arguments(&self, arguments: &[View]) -> Result<()> {
         let (got, want) = (arguments.len(), self.arguments.len());
-        crate::ensure!(got == want, Error::Arity { op: "run".into(), got, want: want.to_string() });
+        crate::ensure!(got == want, Error::arity("run", got, want));
         for (place, view) in self.arguments.iter().zip(arguments) {
             let want = || format!("{} as recorded, with the same strides", place.meta.shape);
             let same = view.meta == place.meta;
             crate::ensure!(same, Error::shape("run", [&view.meta.shape], want()));
             let here = view.block.device().id() == self.device().id();
             let message = || format!("got an argument on {:?}", view.block.device());
-            crate::ensure!(here, Error::Device { op: "run".into(), message: message() });
+            crate::ensure!(here, Error::device("run", message()));
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ impl Engine {
         let message =
             |device| format!("got tensors on {:?} in a step on {device:?}", self.device());
         match other.flatten() {
-            Some(device) => Err(Error::Device { op: "record".into(), message: message(device) }),
+            Some(device) => Err(Error::device("record", message(device))),
             None => Ok(()),
         }
     }

@@ -1,11 +1,11 @@
 //! State created while recording: its operations are deferred as initialisers of its blocks, and
 //! run when one of the blocks is needed.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::block::{Block, Initialiser};
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Result, locked};
 use crate::graph::{Place, Queue};
 use crate::kernels::Prepared;
 use crate::ops::{Call, View};
@@ -51,7 +51,7 @@ impl Initial {
             }
         }
         let queue = self.queue.without_blocks();
-        *program.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Steps { queue, blocks });
+        *locked(&program.0) = Some(Steps { queue, blocks });
     }
 }
 
@@ -109,7 +109,7 @@ impl Steps {
 
 impl Initialiser for Program {
     fn run(self: Arc<Self>) -> Result<()> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = locked(&self.0);
         let Some(steps) = place.take() else { return Ok(()) };
         let blocks: Vec<Arc<Block>> = steps.blocks.iter().map(Held::block).collect();
         let done = steps.run(&blocks);

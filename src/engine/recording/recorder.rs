@@ -166,7 +166,7 @@ pub fn check_read(op: &'static str, view: &View) -> Result<()> {
             )
         },
     );
-    Err(Error::Graph { op: op.into(), message: what })
+    Err(Error::graph(op, what))
 }
 
 /// A new tensor, which while recording is a placeholder for what a run will compute.
@@ -196,5 +196,5 @@ pub(in crate::engine) fn with<T>(f: impl FnOnce(&mut Recorder) -> T) -> Option<T
 }
 
 fn misuse(message: &str) -> Error {
-    Error::Graph { op: "record".into(), message: message.into() }
+    Error::graph("record", message)
 }

@@ -95,7 +95,7 @@ const OP: &str = "a saved recording";
 
 /// The error of a recording that does not hold together.
 pub fn refusal(message: impl Into<String>) -> Error {
-    Error::Graph { op: OP.into(), message: message.into() }
+    Error::graph(OP, message)
 }
 
 fn refused(error: impl std::fmt::Display) -> Error {

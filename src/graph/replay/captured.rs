@@ -2,12 +2,12 @@
 //! addresses that it is bound to, and put there by one call from then on.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::Stopped;
 use super::binding::Binding;
 use crate::device::ending;
-use crate::error::Result;
+use crate::error::{Result, locked};
 use crate::graph::Graph;
 use crate::kernels::{Captured, Capturing};
 
@@ -75,7 +75,7 @@ impl Captures {
             // SAFETY: by the caller's promise.
             return unsafe { binding.put_all(nodes, None) };
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.known);
         let is_same = |one: &Known| one.nodes == nodes && one.starts == binding.starts();
         let Some(place) = known.iter().rposition(is_same) else {
             let starts = binding.starts().to_vec();

@@ -20,12 +20,13 @@
 //! [`Schedule::parts`]: crate::graph::Schedule::parts
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::parallel::WAKING;
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{Apart, AtomicU32, AtomicUsize, set};
+use crate::error::locked;
 use crate::graph::Schedule;
 use tasks::{NONE, Tasks};
 use worker::Worker;
@@ -100,7 +101,7 @@ impl Crew {
     /// The worker of that number. Each number may have one worker at a time, which works on one
     /// segment.
     pub(super) fn worker(&self, number: usize) -> Worker<'_> {
-        let late = self.late[number].0.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = locked(&self.late[number].0);
         Worker::new(self, number, late)
     }
 

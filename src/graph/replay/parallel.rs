@@ -11,7 +11,7 @@ use super::Stopped;
 use super::binding::Binding;
 use super::crew::Crew;
 use crate::device::{ending, team};
-use crate::error::Error;
+use crate::error::{Error, locked};
 use crate::graph::Schedule;
 
 /// About how many nanoseconds it takes a worker to come that sleeps: a segment that gains less is
@@ -40,7 +40,7 @@ impl Parallel {
     /// # Safety
     /// As [`super::Bound::run_from`].
     pub(super) unsafe fn run(&self, binding: &Binding, nodes: Range<usize>) -> Result<(), Stopped> {
-        let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut crew = locked(&self.crew);
         let mut next = nodes.start;
         let begin = self.segments.partition_point(|segment| (segment.start as usize) < next);
         for (segment, tasks) in self.segments.iter().enumerate().skip(begin) {
@@ -118,7 +118,7 @@ impl Failure {
     #[cold]
     fn note(&self, node: usize, error: Error) {
         self.node.fetch_min(node, Relaxed);
-        let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.error);
         if known.as_ref().is_none_or(|(other, _)| node < *other) {
             *known = Some((node, error));
         }

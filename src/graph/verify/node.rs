@@ -183,8 +183,7 @@ fn results(link: &Link, values: &[Meta]) -> Option<Metas> {
 /// state must be at the places that the region's effects name, or it has none and reads one value.
 /// The producer may do anything.
 fn may_stand(part: Part, link: &Link, made: &[Meta]) -> bool {
-    let Some(first) = made.first() else { return false };
-    let locality = link.kind.family().locality(first.shape.rank());
+    let locality = link.kind.family().locality();
     let state = link.kind.family().effects().state;
     if part == Part::Consumer {
         if state.is_empty() {

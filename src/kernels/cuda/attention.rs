@@ -10,7 +10,7 @@ use super::source::{Source, THREADS};
 use super::types::stored;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::attention::{Attention, AttentionGrad, Extra, Rule, Sizes, wide};
+use crate::ops::attention::{Attention, AttentionGrad, Extra, Rule, Sizes};
 use crate::ops::{Family, Meta};
 use parts::Axes::{self, Keys, Queries, Rows};
 use parts::{Part, Parts, Tensor};
@@ -68,7 +68,7 @@ impl<'a> Setup<'a> {
         ];
         let (keys, skips) = (sizes.lengths[1], rule.causal && !rule.start);
         let parts = Parts::new(tensors, sizes, summed, skips);
-        Setup { name, rule, keys, dtypes: [dtype, wide(dtype)], extra, parts, limiting, offset: 0 }
+        Setup { name, rule, keys, dtypes: [dtype, dtype.wide()], extra, parts, limiting, offset: 0 }
     }
 
     /// A kernel of one block for each row of a part, with the optional inputs behind `inputs`.

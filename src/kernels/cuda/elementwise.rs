@@ -37,14 +37,14 @@ pub fn region(region: &Region, io: &[&Meta]) -> Result<Option<Program>> {
 /// each thread writes an element of every output.
 pub fn is_fusible(region: &Region, values: &[Meta]) -> bool {
     let results = &values[region.inputs..];
-    let has_one = |(link, result): (&Link, &Meta)| {
-        let is_local = link.kind.family().locality(result.shape.rank()) == Locality::Element;
+    let has_one = |link: &Link| {
+        let is_local = link.kind.family().locality() == Locality::Element;
         is_local && has_expression(&link.kind)
     };
     are_alike(region.outputs.iter().map(|&output| &results[output].shape))
         && region.producer.is_none()
         && region.consumer.is_none()
-        && region.links.iter().zip(results).all(has_one)
+        && region.links.iter().all(has_one)
 }
 
 /// Whether all of the shapes are equal.
@@ -106,7 +106,7 @@ fn values(
         } else {
             let link = &region.links[i - inputs.len()];
             let of: Vec<&Value> = link.operands.iter().map(|&v| &values[v]).collect();
-            let is_local = link.kind.family().locality(meta.shape.rank()) == Locality::Element;
+            let is_local = link.kind.family().locality() == Locality::Element;
             if !is_local || !compute(source, &link.kind, &of, &result)? {
                 return Ok(None);
             }

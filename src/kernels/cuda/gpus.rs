@@ -1,11 +1,11 @@
 //! The GPUs that this process uses, each with its target.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Cuda;
 use crate::device::cuda::{self, Driver, Properties};
 use crate::device::{Device, Stream};
-use crate::error::Result;
+use crate::error::{Result, locked};
 use crate::kernels;
 
 /// A GPU, which is never given back.
@@ -39,14 +39,14 @@ impl Gpu {
 
     /// The GPU of a device; None for one that is no GPU.
     pub fn of(device: &Device) -> Option<Gpu> {
-        let gpus = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
+        let gpus = locked(&GPUS);
         gpus.iter().find(|gpu| std::ptr::eq(&*gpu.device, device)).cloned()
     }
 
-    /// The GPU that is not there.
+    /// The emulated GPU, which runs kernels on the host.
     ///
     /// # Errors
-    /// None.
+    /// As [`Gpu::numbered`].
     #[cfg(any(test, feature = "emulate"))]
     pub fn emulated() -> Result<Gpu> {
         use crate::device::cuda::emulated;
@@ -54,7 +54,7 @@ impl Gpu {
     }
 
     fn known(id: i32, driver: impl FnOnce() -> Result<&'static dyn Driver>) -> Result<Gpu> {
-        let mut gpus = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gpus = locked(&GPUS);
         if let Some(gpu) = gpus.iter().find(|gpu| gpu.device.id() == id) {
             return Ok(gpu.clone());
         }

@@ -210,7 +210,7 @@ impl Runner {
 impl Checking {
     fn new(driver: &dyn Driver, check: Arc<Check>) -> Result<Checking> {
         let compiled = Compiled::new(driver, &check.source)?;
-        let refused = || Error::Device { op: "cuda".into(), message: "no memory is left".into() };
+        let refused = || Error::device("cuda", "no memory is left");
         let answer = driver.allocate(size_of::<u64>()).ok_or_else(refused)?;
         Ok(Checking { check, compiled, answer })
     }

@@ -6,7 +6,7 @@ use super::source::Source;
 use super::types::computed;
 use super::walk::Walk;
 use crate::error::Error;
-use crate::ops::optim::{Input, Rule, Update, moment_dtype};
+use crate::ops::optim::{Input, Rule, Update};
 use crate::ops::{Family, Meta};
 
 const TEMPLATES: &str = include_str!("c/optim.cu");
@@ -25,7 +25,7 @@ pub fn program(op: &Update, io: &[&Meta]) -> Program {
     // The gradient, then what is updated.
     let walked: Vec<&Meta> = std::iter::once(io[1]).chain(outputs.iter().copied()).collect();
     let places = source.each(&Walk::new(&io[0].shape, &walked));
-    let wide = computed(moment_dtype(io[0].dtype));
+    let wide = computed(io[0].dtype.wide());
     source.line(format!("    {wide} grad = load(g.in1[{}]);", places[0]));
     for (o, name) in ["p", "m", "v"].iter().enumerate().take(outputs.len()) {
         source.line(format!("    {wide} {name} = load(g.out{o}[{}]);", places[1 + o]));

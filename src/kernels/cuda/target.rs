@@ -86,9 +86,11 @@ impl Drop for Replayed {
 
 impl Target for Cuda {
     fn prepare(&self, kind: &Kind, io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
-        let lacking = || Error::Device {
-            op: kind.family().name().into(),
-            message: "this operation has no kernel for GPUs yet: run it on the CPU".into(),
+        let lacking = || {
+            Error::device(
+                kind.family().name(),
+                "this operation has no kernel for GPUs yet: run it on the CPU",
+            )
         };
         let program = program(kind, io)?.ok_or_else(lacking)?;
         Ok(Arc::new(Runner::new(self.driver, program)?))

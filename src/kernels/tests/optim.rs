@@ -30,7 +30,7 @@ fn check<const M: usize>(
                 let g = Tensor::strided(dtype, &SHAPE, g_layout, &noise(N, 2));
                 let positive = |m: u64| noise(N, 3 + m).iter().map(|v| v.abs()).collect::<Vec<_>>();
                 let moments: [Tensor; M] = std::array::from_fn(|m| {
-                    Tensor::strided(moment_dtype(dtype), &SHAPE, p_layout, &positive(m as u64))
+                    Tensor::strided(dtype.wide(), &SHAPE, p_layout, &positive(m as u64))
                 });
                 let ones = scalars.map(|s| Tensor::one(DType::Float32, s as f64));
                 let want = expected(&p, &g, &moments, &formula);
@@ -162,7 +162,7 @@ fn adam_and_adamw() {
 #[test]
 fn moments_that_would_be_denormal_are_zero() {
     for dtype in [DType::Float32, DType::Float64, DType::Float16] {
-        let wide = moment_dtype(dtype);
+        let wide = dtype.wide();
         let least =
             if wide == DType::Float64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
         let before = [least, -least, 4.0 * least, f64::NAN];
@@ -295,7 +295,7 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let (p, b) = (of(&[rows, columns], 1), of(&[depth, columns], 2));
         let a =
             Tensor::strided(dtype, &[rows, depth], &[1, rows as isize], &noise(rows * depth, 3));
-        let state = || Tensor::dense(moment_dtype(dtype), &[rows, columns], &[0.5; 900 * 131]);
+        let state = || Tensor::dense(dtype.wide(), &[rows, columns], &[0.5; 900 * 131]);
         let g = apply_any_width(&Matmul, &[&a, &b]).unwrap().remove(0);
         if dtype != DType::BFloat16 {
             let io = [&a.meta, &b.meta, &g.meta];

@@ -181,7 +181,7 @@ impl Form {
     ) -> Result<Sizes> {
         self.check(op)?;
         let (got, want) = (inputs.len(), parts.len());
-        let arity = || Error::Arity { op: op.into(), got, want: want.to_string() };
+        let arity = || Error::arity(op, got, want);
         crate::ensure!(got == want, arity());
         let sizes = self.sizes(op, inputs[gates], inputs[weight])?;
         for (&part, &given) in parts.iter().zip(inputs) {

@@ -1,3 +1,5 @@
+pub(super) mod decisions;
+
 use proptest::prelude::*;
 
 use super::super::traces::{self, Kind, PACKED, Trace};

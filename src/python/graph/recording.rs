@@ -1,6 +1,6 @@
 //! A recording as a Python object.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use super::executable::PyGraph;
 use super::lines;
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Budget, Executable, Limits, Options, Recording};
-use crate::error::Error;
+use crate::error::{Error, locked};
 use crate::graph::Parallel;
 use crate::ops::View;
 use crate::step::{self, Names, Returned, Settings};
@@ -32,11 +32,11 @@ pub(super) struct PyRecording {
 
 impl PyRecording {
     fn ended(&self) -> MutexGuard<'_, Option<Recording>> {
-        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.recording)
     }
 
     fn set_open(&self, open: bool) -> Option<ThreadId> {
-        let mut place = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = locked(&self.open);
         std::mem::replace(&mut place, open.then(|| thread::current().id()))
     }
 
@@ -57,7 +57,7 @@ impl PyRecording {
         f: impl FnOnce(&mut Recording) -> T,
     ) -> PyResult<T> {
         let message = "the recording has not ended";
-        let missing = || Error::Graph { op: op.into(), message: message.into() };
+        let missing = || Error::graph(op, message);
         Ok(self.ended().as_mut().map(f).ok_or_else(missing)?)
     }
 }
@@ -122,7 +122,7 @@ impl PyRecording {
 
     /// Resumes an ended recording on this thread.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
-        let misuse = |message: &str| Error::Graph { op: "record".into(), message: message.into() };
+        let misuse = |message: &str| Error::graph("record", message);
         if record::mode() != Mode::Eager {
             return Err(misuse("this thread records already").into());
         }

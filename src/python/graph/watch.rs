@@ -1,6 +1,7 @@
 //! Detects changes to a model's attributes that nothing reports.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::error::locked;
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyString};
@@ -16,7 +17,7 @@ struct Place {
 
 impl Place {
     fn value(&self) -> MutexGuard<'_, Py<PyAny>> {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.value)
     }
 }
 

@@ -65,7 +65,7 @@ impl Fused {
         let Some(values) = self.values() else { return false };
         let bytes = self.outputs[0].meta.bytes();
         let is_kept = limits.short < bytes && bytes < limits.large_rows;
-        (!(is_kept && self.region.has_rows(&values)) || self.follows_blocks(draft))
+        (!(is_kept && self.region.has_rows()) || self.follows_blocks(draft))
             && draft.target().is_blocked(&self.region, &values)
     }
 

@@ -156,8 +156,9 @@ fn as_links(step: At) -> Option<Region> {
         let is_links = region.producer.is_none() && region.consumer.is_none();
         return is_links.then(|| region.clone());
     }
-    let (family, [output]) = (step.kind().family(), &step.outputs[..]) else { return None };
-    let fits = family.locality(output.meta.shape.rank()) != Locality::All
+    let family = step.kind().family();
+    let fits = step.outputs.len() == 1
+        && family.locality() != Locality::All
         && family.checked().is_empty()
         && step.call.effects == Effects::PURE
         && step.places().all(|place| !place.meta.dtype.is_storage());

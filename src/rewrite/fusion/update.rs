@@ -3,7 +3,6 @@
 
 use super::{Fused, Inputs, as_consumer, as_producer, fuse};
 use crate::error::Result;
-use crate::graph::Place;
 use crate::graph::draft::Draft;
 use crate::ops::{Locality, optim};
 use crate::rewrite::matching::At;
@@ -37,7 +36,6 @@ fn found(to: At) -> Option<Fused> {
 
 /// Whether a step updates each element of a state.
 fn is_update(step: At) -> bool {
-    let locality = |output: &Place| step.kind().family().locality(output.meta.shape.rank());
-    let is_local = step.outputs.first().map(locality) == Some(Locality::Element);
-    !step.call.effects.state.is_empty() && is_local
+    let is_local = step.kind().family().locality() == Locality::Element;
+    is_local && !step.call.effects.state.is_empty()
 }

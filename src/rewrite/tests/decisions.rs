@@ -129,7 +129,7 @@ impl Draw {
             3 => self.net.recorder.negate(&a, &a),
             4 => self.net.recorder.add(&a, &b, &a),
             5 => self.net.recorder.add(&a, &row, &b),
-            6 => drop(self.push(Softmax { axis: 1, log: false }, &[&a])),
+            6 => drop(self.push(Softmax { axis: -1, log: false }, &[&a])),
             7 => drop(self.push(Unary { f: UnaryFn::Neg }, &[&row])),
             8 => self.part(&a),
             11 => self.net.recorder.negate(&row, &row),

@@ -1,8 +1,8 @@
 use super::*;
-use crate::graph::decisions::Step;
 use crate::graph::memory::order;
 use crate::graph::memory::recompute::turns::Turns;
 use crate::graph::testing::{self, Empty, Recorder, fingerprint};
+use crate::graph::tests::Step;
 use crate::graph::{Op, Role};
 use crate::ops::View;
 use crate::ops::copy::Copy;

@@ -106,7 +106,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Backward<T> {
     }
 
     fn seats(&self) -> usize {
-        self.width.0.min(self.tasks()).max(1)
+        self.width.seats(self.tasks())
     }
 
     fn bytes_of_seat(&self) -> usize {

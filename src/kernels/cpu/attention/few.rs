@@ -69,7 +69,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Few<T> {
     }
 
     fn seats(&self) -> usize {
-        self.width.0.min(self.tasks()).max(1)
+        self.width.seats(self.tasks())
     }
 
     fn lengths(&self) -> [usize; 5] {

@@ -126,7 +126,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Forward<T> {
     }
 
     fn seats(&self) -> usize {
-        self.width.0.min(self.tasks()).max(1)
+        self.width.seats(self.tasks())
     }
 
     /// # Safety

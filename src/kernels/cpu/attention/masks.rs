@@ -6,6 +6,7 @@ use crate::dtype::Bool;
 use crate::error::{Error, Result};
 use crate::kernels::Io;
 use crate::kernels::cpu::matmul::tile::{Factor, Sum};
+use crate::kernels::cpu::strided::access::gather;
 use crate::ops::Meta;
 use crate::ops::attention::{Extra, Rule, Sizes};
 use crate::shape::Shape;
@@ -150,8 +151,8 @@ impl<W: Sum + Factor<Sum = W>> Bias<W> {
     fn new<T: Factor<Sum = W>>(input: usize, meta: &Meta, scores: &Shape) -> Self {
         let read = match meta.dtype {
             crate::dtype::DType::Bool => read_bools::<W>,
-            dtype if dtype == T::DTYPE => read_numbers::<T>,
-            _ => read_numbers::<W>,
+            dtype if dtype == T::DTYPE => gather::<T>,
+            _ => gather::<W>,
         };
         Bias { input, size: meta.dtype.size(), places: Matrices::broadcast(meta, scores), read }
     }
@@ -189,11 +190,4 @@ unsafe fn read_bools<W: Sum>(from: *const u8, step: isize, to: &mut [W]) {
         let sees = unsafe { *from.cast::<Bool>().offset(i as isize * step) }.get();
         *to = if sees { W::default() } else { W::LOWEST };
     }
-}
-
-/// # Safety
-/// As [`read_bools`].
-unsafe fn read_numbers<T: Factor>(from: *const u8, step: isize, to: &mut [T::Sum]) {
-    // SAFETY: by the caller's promise.
-    unsafe { T::gather(from.cast(), step, to) }
 }

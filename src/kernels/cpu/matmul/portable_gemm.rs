@@ -42,7 +42,7 @@ pub fn adding(io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
 
 fn prepare<T: Factor>(panels: Panels, adds: bool, width: Width) -> Arc<dyn Kernel> {
     let count = panels.count();
-    let parts = width.0.min(count).max(1);
+    let parts = width.seats(count);
     let space = if T::IN_PLACE { 0 } else { space::bytes::<T::Sum>(tiles(panels.side)) };
     kernel(parts * space, move |io| {
         team::ranges(count, 1, parts, &|range, seat| {

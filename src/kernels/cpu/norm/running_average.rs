@@ -27,7 +27,7 @@ pub fn update(momentum: f64, factor: f64, io: &[&Meta], width: Width) -> Result<
 }
 
 fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<dyn Kernel> {
-    let parts = width.0.min(walk.elements().div_ceil(GRAIN)).max(1);
+    let parts = width.seats(walk.elements().div_ceil(GRAIN));
     kernel(0, move |io| {
         team::ranges(walk.elements(), GRAIN, parts, &|range, _| {
             let (running, batch) = (io.output::<T>(0), io.input::<T>(1));

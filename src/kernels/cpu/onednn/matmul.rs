@@ -244,5 +244,4 @@ fn matrices(meta: &Meta) -> Meta {
 }
 
 #[cfg(test)]
-#[path = "matmul_tests.rs"]
 mod tests;

@@ -12,7 +12,7 @@ const GRAIN: usize = 4 << 10;
 /// The sum of `count` arrays of `len` numbers of float32, which follow one another with this many
 /// bytes from one to the next.
 pub fn sums(count: usize, bytes: usize, len: usize, width: Width) -> Arc<dyn Kernel> {
-    let seats = width.0.min(len.div_ceil(GRAIN)).max(1);
+    let seats = width.seats(len.div_ceil(GRAIN));
     kernel(0, move |io| {
         team::ranges(len, GRAIN, seats, &|range, _| {
             for start in range.clone().step_by(GRAIN) {

@@ -110,7 +110,7 @@ impl RowSplit {
         let (from, rows) = (Rows::new(from, all_channels), Rows::new(to, all_channels));
         let [layers, lines, _] = volume::extents(to);
         let count = if rows.len() == 0 { 0 } else { rows.planes(to.shape[0]) * layers * lines };
-        let parts = width.0.min(count).max(1);
+        let parts = width.seats(count);
         RowSplit { windows, all_channels, from, to: rows, layers, lines, rows: count, parts }
     }
 

@@ -19,7 +19,7 @@ impl Blocks {
     pub fn new(rows: usize, block: usize, width: Width) -> Self {
         let block = block.clamp(1, rows.max(1));
         let last = rows.saturating_sub(1) % block + 1;
-        let seats = width.0.min(rows.div_ceil(block)).max(1);
+        let seats = width.seats(rows.div_ceil(block));
         Blocks { rows, sizes: [block, last], seats }
     }
 

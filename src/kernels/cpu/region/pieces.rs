@@ -37,7 +37,7 @@ impl Cut {
     /// fewer threads could than process them apart. `keeps`: values are written as a whole, too, so
     /// that no two pieces may share a row.
     pub fn of(links: &Region, values: &[Meta], reducer: &Reducer, keeps: bool) -> Option<Cut> {
-        let stripes = Stripes::of(links, values).filter(|_| !links.has_rows(values))?;
+        let stripes = Stripes::of(links, values).filter(|_| !links.has_rows())?;
         let (course, width) = (reducer.course()?, stripes.columns);
         let numel = values.last()?.numel();
         let (group, fits) = match course {

@@ -46,7 +46,7 @@ impl Stripes {
             false => part(value, &all, &order),
         };
         let parts: Vec<Extent> = values.iter().map(covered).collect::<Option<_>>()?;
-        let (numel, has_rows) = (whole.numel(), region.has_rows(values));
+        let (numel, has_rows) = (whole.numel(), region.has_rows());
         // All broadcast rows and columns must belong to the same matrix, and rows that links
         // process as a whole must be rows of that matrix.
         let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {

@@ -31,7 +31,11 @@ pub struct Run {
 
 /// # Safety
 /// As for [`Factor::gather`].
-unsafe fn gather<T: Factor>(from: *const u8, step: isize, to: &mut [T::Sum]) {
+pub(in crate::kernels::cpu) unsafe fn gather<T: Factor>(
+    from: *const u8,
+    step: isize,
+    to: &mut [T::Sum],
+) {
     // SAFETY: by the caller's promise.
     unsafe { T::gather(from.cast(), step, to) }
 }

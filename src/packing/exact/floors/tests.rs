@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::packing::exact::decisions::cut;
+use crate::packing::exact::tests::decisions::cut;
 
 fn tiles(given: &[(u32, u32, usize)]) -> Vec<Tile> {
     given.iter().map(|g| Tile { start: g.0, end: g.0 + g.1, size: g.2 }).collect()

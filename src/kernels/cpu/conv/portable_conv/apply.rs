@@ -49,7 +49,7 @@ struct Task {
 pub fn prepare<T: Factor>(apply: Apply, width: Width) -> Arc<dyn Kernel> {
     let block = apply.block::<T::Sum>();
     let tasks = apply.tasks(block);
-    let parts = width.0.min(tasks).max(1);
+    let parts = width.seats(tasks);
     let shared = space::bytes::<T::Sum>(apply.shared());
     let own = space::bytes::<T::Sum>(apply.own(block));
     kernel(shared + parts * own, move |io| {

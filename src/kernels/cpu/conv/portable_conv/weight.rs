@@ -49,7 +49,7 @@ struct Cut {
 pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Kernel> {
     let cut = gradient.cut::<T::Sum>();
     let tasks = cut.splits * gradient.groups * cut.panels;
-    let parts = width.0.min(tasks).max(1);
+    let parts = width.seats(tasks);
     let sums = [cut.splits * gradient.len()];
     let shared = space::bytes::<T::Sum>(sums);
     let own = space::bytes::<T::Sum>(gradient.own(cut.block));

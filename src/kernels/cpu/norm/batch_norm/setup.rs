@@ -30,7 +30,7 @@ impl Setup {
     /// The setup for x (or dx), dy and the result.
     pub(super) fn new(metas: [&Meta; 3], inputs: &[&Meta], eps: f64, width: Width) -> Setup {
         let tiles = Tiles::new(metas);
-        let parts = width.0.min(tiles.count()).max(1);
+        let parts = width.seats(tiles.count());
         let step = |i: usize| inputs.get(i).map_or(0, |m| m.strides[0]);
         Setup { tiles, parts, eps, steps: std::array::from_fn(step) }
     }

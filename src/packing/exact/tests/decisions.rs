@@ -1,10 +1,10 @@
 //! Searches are deterministic. The numbers here are fingerprints of all their decisions: if one
 //! changes, a search has changed, and that must be intended.
 
-use super::effort::Effort;
-use super::groups::{self, Group};
-use super::tiling::Tile;
-use super::{branch, fillers, tiling};
+use super::super::effort::Effort;
+use super::super::groups::{self, Group};
+use super::super::tiling::{self, Tile};
+use super::super::{branch, fillers};
 use crate::packing::random::Random;
 use crate::packing::testing::fingerprint;
 
@@ -29,7 +29,7 @@ fn group(random: &mut Random, most: usize) -> (Group, Vec<usize>) {
 
 /// Cuts one of the boxes in two, in one of so many cuts at a moment, else at a height; leaves it as
 /// it is where one part would be empty.
-pub(super) fn cut(boxes: &mut Vec<Tile>, random: &mut Random, ways: usize) {
+pub(in crate::packing::exact) fn cut(boxes: &mut Vec<Tile>, random: &mut Random, ways: usize) {
     let at = random.below(boxes.len());
     let (mut one, mut other) = (boxes[at], boxes[at]);
     if random.below(ways) == 0 {
