@@ -20,6 +20,7 @@ import numpy as np
 
 from . import _core, elsewhere, errors
 from ._core import Device, DeviceError, on_one_device  # noqa: F401
+from .refusals import count as _count
 
 __all__ = [
     "Device",
@@ -121,7 +122,8 @@ def create_cuda_gpus(num: int) -> list[Device]:
     Raises:
         DeviceError: there are fewer, or `SINGA_RS_DEVICE` names another device.
     """
-    return create_cuda_gpus_on(list(range(num)))
+    many = _count(num, "create_cuda_gpus: num", 0)
+    return [create_cuda_gpu_on(i) for i in range(many)]
 
 
 def create_cuda_gpus_on(device_ids: list[int]) -> list[Device]:

@@ -61,7 +61,10 @@ _OF_TENSORS = {
 _STATES = {
     "load_state_dict": "set_states(states)",
     "state_dict": "get_states()",
-    "zero_grad": "nothing, as each backward begins anew",
+    "zero_grad": (
+        "nothing beside optimizer(loss), whose gradients begin anew; where loss.backward() adds to "
+        "p.grad, p.grad = None of each parameter"
+    ),
 }
 _OF_LAYERS = {
     **_STATES,
@@ -74,6 +77,7 @@ _OF_LAYERS = {
 _OF_MODULES = {
     **dict.fromkeys(("bfloat16", "double", "float", "half"), "compile(inputs, amp=dtype)"),
     **dict.fromkeys(("cpu", "cuda", "to"), "to_device(device)"),
+    **dict.fromkeys(("eval", "train"), "eval() and train(), as all layers are in one mode"),
     "evaluate": "eval(), then calls, and singa_rs.metric",
     "optimizer": "model.optimizer = opt.SGD(lr=...), or another one",
     "predict": "eval(), then a call",

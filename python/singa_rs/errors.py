@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import lru_cache, wraps
 from numbers import Integral, Real
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,7 +31,8 @@ from ._core import (
     OutOfMemoryError,
     ShapeError,
 )
-from .refusals import MISCALLED, REFUSED, flag, is_of_package, wanted
+from .notices import is_ours
+from .refusals import MISCALLED, REFUSED, a_name, flag, is_of_package, wanted
 from .shown import is_tensor, shown
 
 __all__ = [
@@ -56,10 +57,14 @@ FOREIGN = (
     AttributeError, LookupError, NameError, ZeroDivisionError, OverflowError, AssertionError,
     BufferError, TypeError, ValueError,
 )  # fmt: skip
-_ROOTS = (__name__.partition(".")[0], "numpy")
 #: How messages of this package begin: with what failed.
 _NAMED = re.compile(r"[\w.()\[\]]+( \w+)?: ")
 _OWN = (ShapeError, DTypeError, CheckpointError)
+#: Of a number that an operand's dtype does not hold, in functions that convert it to it.
+_CONVERSION = "from_numpy: got "
+_CONVERTERS = ("Tensor", "as_tensor", "from_numpy")
+#: Digits of a number that is beyond the usual ones.
+_LONG = re.compile(r"\d{31,}")
 
 #: The values that each word of an annotation admits.
 _ADMIT: dict[str, Callable[[Any], bool]] = {
@@ -152,6 +157,10 @@ def named(
             # Errors but a plain TypeError are from inside, where the keywords were understood.
             if others is None or type(error) is not TypeError:
                 reraise(name, function, args, others or kwargs, error)
+        except MemoryError as error:
+            if is_ours(type(error).__module__) or _is_users(error):
+                raise
+            raise OutOfMemoryError(f"{name}: {error or 'not enough memory'}") from error
         return call(*args, **others)
 
     call.__module__ = home
@@ -204,8 +213,8 @@ def _check_strict(op: str, one: inspect.Parameter, value: Any) -> None:
     argument = f"{op}: {one.name}"
     if one.annotation == "bool":
         flag(value, argument)
-    elif not isinstance(value, (str, type(None))):
-        raise TypeError(f"{argument}: got {shown(value)}, want a str or None")
+    else:
+        a_name(value, argument)
 
 
 def called(function: Any, name: str, doc: str | None, home: str | None = None) -> Any:
@@ -254,7 +263,7 @@ def reraise(
 
 def is_own(error: Exception) -> bool:
     """Whether an error was raised by this package, and not by user code that it called."""
-    return type(error).__module__.partition(".")[0] == _ROOTS[0] or (
+    return is_ours(type(error).__module__) or (
         _is_plain(error) and _NAMED.match(str(error)) is not None and not _ends_in_users(error)
     )
 
@@ -277,7 +286,7 @@ def _without_library(trace: TracebackType | None) -> TracebackType | None:
         return trace
     frames = []
     while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] != _ROOTS[0]:
+        if not is_ours(trace.tb_frame.f_globals.get("__name__")):
             frames.append(trace)
         trace = trace.tb_next
     made = None
@@ -295,8 +304,13 @@ def _ends_in_users(error: Exception) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    home = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return trace is not None and home.partition(".")[0] not in _ROOTS
+    return trace is not None and _runs_users(trace.tb_frame)
+
+
+def _runs_users(frame: FrameType) -> bool:
+    """Whether a frame runs code of neither this package nor NumPy."""
+    home = frame.f_globals.get("__name__", "")
+    return not is_ours(home) and home.partition(".")[0] != "numpy"
 
 
 def _is_users(error: Exception) -> bool:
@@ -304,7 +318,7 @@ def _is_users(error: Exception) -> bool:
     place = error.__traceback__
     place = place and place.tb_next
     while place is not None:
-        if place.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _ROOTS:
+        if _runs_users(place.tb_frame):
             return True
         place = place.tb_next
     return False
@@ -313,7 +327,9 @@ def _is_users(error: Exception) -> bool:
 def _explained(
     op: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception
 ) -> Exception:
-    text = str(error)
+    text = _LONG.sub(lambda one: f"{one[0][0]}.{one[0][1:4]}e{len(one[0]) - 1}", str(error))
+    if isinstance(error, DTypeError) and text.startswith(_CONVERSION) and op not in _CONVERTERS:
+        return DTypeError(f"{op}: got {text.removeprefix(_CONVERSION)}")
     says_it = isinstance(error, _OWN) or (_is_plain(error) and re.search(rf"\b{op}\b", text))
     is_refused = REFUSED.search(text) or MISCALLED.search(text)
     if says_it and not is_refused:

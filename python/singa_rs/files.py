@@ -19,6 +19,7 @@ __all__ = [
     "path_of",
     "reading",
     "replacing",
+    "writing",
 ]
 
 
@@ -63,7 +64,7 @@ def reading(op: str, path: str) -> Iterator[IO[bytes]]:
     """
     try:
         _check_regular(op, path, os.stat(path))
-        file = open(path, "rb")  # noqa: SIM115 - errors of the caller's block are not of opening
+        file = open(path, "rb")  # errors of the caller's block are not of opening
     except FileNotFoundError as error:
         raise Missing(f"{op}: {path}: no such file") from error
     except Unusable:
@@ -85,13 +86,27 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
     """
     made = Replacement(op, path)
     try:
-        with open(made.temporary, "wb") as file:
-            yield file
-        made.seal()
-        made.commit()
+        with writing(op, path):
+            with open(made.temporary, "wb") as file:
+                yield file
+            made.seal()
+            made.commit()
     except BaseException:
         made.discard()
         raise
+
+
+@contextmanager
+def writing(op: str, path: str) -> Iterator[None]:
+    """Has the system's errors name the operation and the file that it writes: most of them, such as
+    that of a full disk, name neither."""
+    try:
+        yield
+    except OSError as error:
+        is_named = isinstance(error, CheckpointError) or str(error.strerror).startswith(f"{op}: ")
+        if error.errno is None or is_named:
+            raise
+        raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
 
 
 class Replacement:
@@ -110,10 +125,8 @@ class Replacement:
         """
         self.target, self._before = _target(op, path)
         self._made: list[str] = []
-        try:
+        with writing(op, path):
             self.temporary = self.create(name(os.path.basename(self.target)))
-        except OSError as error:
-            raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
 
     def create(self, name: str) -> str:
         """Makes another new file in the folder, which is sealed and discarded with the first one;

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import elsewhere, errors
 from .tensor import Tensor
+from .tensor.numbers import plain_real as _plain_real
 
 __all__ = [
     "Initializer",
@@ -139,12 +140,15 @@ def orthogonal(t: Tensor, gain: float = 1.0) -> Tensor:
     """Orthogonal rows or columns, whichever are fewer, of the tensor seen as a matrix of
     `shape[0]` rows, times `gain` (Saxe et al., 2013)."""
     _need_axes("orthogonal", t, 2)
+    factor = _plain_real(gain, "orthogonal: gain")
+    if not math.isfinite(factor):
+        raise ValueError(f"orthogonal: got gain {gain}, want a finite number")
     rows, columns = t.shape[0], math.prod(t.shape[1:])
     draw = Tensor((max(rows, columns), min(rows, columns)), t.device)
     draw.gaussian(0.0, 1.0)
     q, r = np.linalg.qr(draw.to_numpy().astype(np.float64))
     q *= np.where(np.diag(r) < 0, -1.0, 1.0)  # makes the distribution uniform
-    return _write(t, gain * (q.T if rows < columns else q).reshape(t.shape))
+    return _write(t, factor * (q.T if rows < columns else q).reshape(t.shape))
 
 
 def get(name: str | Initializer, argument: str = "initializer") -> Initializer:
@@ -184,8 +188,9 @@ def _fans(shape: tuple[int, ...]) -> tuple[float, float]:
 
 
 def _mean_fan(name: str, t: Tensor, fan_in: float, fan_out: float) -> float:
-    if fan_in < 0 or fan_out < 0:
-        raise ValueError(f"{name}: got fans {fan_in} and {fan_out}, want none below 0")
+    if not (0 <= fan_in < math.inf and 0 <= fan_out < math.inf):
+        got = f"{name}: got fans {fan_in} and {fan_out}"
+        raise ValueError(f"{got}, want finite numbers, none below 0")
     if not fan_in and not fan_out:
         fan_in, fan_out = _fans(t.shape)
     return max(1.0, (fan_in + fan_out) / (2 if fan_in and fan_out else 1))

@@ -21,9 +21,9 @@ def once(key: Hashable, message: str) -> None:
     _shown.add(key)
 
 
-def warn_user(message: str) -> None:
-    """A RuntimeWarning that shows the caller's line outside of this package."""
-    warnings.warn(message, RuntimeWarning, stacklevel=_depth())
+def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """A warning that shows the caller's line outside of this package."""
+    warnings.warn(message, category, stacklevel=_depth())
 
 
 def _depth() -> int:
@@ -36,8 +36,12 @@ def _depth() -> int:
 
 def is_own(frame: FrameType) -> bool:
     """Whether a frame runs code of this package."""
-    name = frame.f_globals.get("__name__")
-    return isinstance(name, str) and name.partition(".")[0] == _PACKAGE
+    return is_ours(frame.f_globals.get("__name__"))
+
+
+def is_ours(module: object) -> bool:
+    """Whether a module, given by its name, is of this package."""
+    return isinstance(module, str) and module.partition(".")[0] == _PACKAGE
 
 
 def preformatted(text: str) -> str:

@@ -1,5 +1,5 @@
 """Refusals of arguments: what Python says of calls that do not fit a function, with what is wanted
-instead, and flags that are none."""
+instead, and values that are not flags."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from . import elsewhere
+from .notices import is_ours
 from .shown import shown
 
-_ROOT = __name__.partition(".")[0]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -61,6 +61,28 @@ def flag(value: Any, argument: str) -> bool:
     return bool(value)
 
 
+def strict_flag(value: Any, argument: str) -> bool:
+    """A bool.
+
+    Raises:
+        TypeError: anything else, also an int.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument}: got {shown(value)}, want a bool")
+    return bool(value)
+
+
+def a_name(value: Any, argument: str) -> str | None:
+    """A text, or None.
+
+    Raises:
+        TypeError: anything else.
+    """
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{argument}: got {shown(value)}, want a str or None")
+    return value
+
+
 def is_real(value: Any) -> bool:
     """Whether it is a real number, and neither a bool nor a timedelta64, an integer to NumPy."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64))
@@ -86,7 +108,7 @@ def count(value: Any, argument: str, least: int = 1) -> int:
 
 def is_of_package(function: Callable[..., Any]) -> bool:
     """Whether a function is this package's. Code that `exec` runs may have no module."""
-    return (function.__module__ or "").partition(".")[0] == _ROOT
+    return is_ours(function.__module__)
 
 
 def _under_known_name(text: str, function: Callable[..., Any], args: tuple[Any, ...]) -> str:

@@ -65,7 +65,7 @@ fn ask<'py, A: PyCallArgs<'py>>(
 /// # Errors
 /// [`Error::Graph`].
 pub(super) fn refuse(what: &'static str) -> crate::Result<()> {
-    let message = "it cannot be traced or exported".into();
+    let message = "it cannot be traced or exported";
     crate::ensure!(!is_set(), Error::graph(what, message));
     Ok(())
 }

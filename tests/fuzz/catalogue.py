@@ -132,7 +132,7 @@ OPERATORS = (
 ).split()
 #: Those of them for which no text can be written, or which compute nothing.
 PROTOCOL = frozenset(
-    "annotations array array_function array_priority bool class contains copy deepcopy delattr "
+    "annotations array array_function array_ufunc bool class contains copy deepcopy delattr "
     "dict dir dlpack dlpack_device doc firstlineno float format getattr getattribute getstate "
     "hash index init init_subclass int iter len module new reduce reduce_ex repr setattr sizeof "
     "static_attributes str subclasshook weakref".split()

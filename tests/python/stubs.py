@@ -32,7 +32,8 @@ HOMES = {
     "..tensor.takers": "TensorLike",
 }
 LAYERS = (
-    "AvgPool1d AvgPool2d BatchNorm2d Conv2d Linear MaxPool1d MaxPool2d Pooling2d SeparableConv2d"
+    "AvgPool1d AvgPool2d BatchNorm2d Conv2d LSTM Linear MaxPool1d MaxPool2d Pooling2d RNN "
+    "RNN_Base SeparableConv2d"
 ).split()
 #: What stands in a stub besides what is found in the module.
 LENT = {
@@ -197,7 +198,13 @@ def imports(body, lent):
         lines += ["import numpy as np"] if used == ["np"] else [of] if used else []
     lines += ["import builtins"] if "builtins." in body else []
     order = ["import b", "from c", "from t", "import n", "from .", "training"]
-    return "\n".join(sorted(lines, key=lambda x: ([x.startswith(o) for o in order][::-1], x)))
+
+    def place(line):
+        home, _, names = line.partition(" import ")
+        group = [line.startswith(one) for one in order][::-1]
+        return group, home, not names.rpartition(" ")[2].isupper(), line
+
+    return "\n".join(sorted(lines, key=place))
 
 
 def path(module):

@@ -287,3 +287,34 @@ def test_a_scaled_loss_without_any_gradient():
 def test_check_finite_is_refused_beside_the_scale_of_losses():
     with pytest.raises(ValueError, match='amp="float16" and check_finite=True, want one of them'):
         compiled(opt.SGD(0.1), amp="float16", check_finite=True)
+
+
+class Grouped(module.Module):
+    """A schedule that the optimizer and a group have."""
+
+    def __init__(self):
+        super().__init__()
+        self.w, self.v = (
+            layer.Parameter(tensor.from_numpy(np.ones(shape, np.float32)))
+            for shape in ((4, 4), (4, 1))
+        )
+        self.optimizer = opt.SGD(opt.StepDecay(1.0, 1, 0.5))
+        self.group = self.optimizer.group("v", lr=opt.StepDecay(1.0, 1, 0.5))
+
+    def forward(self, x):
+        return (x @ self.w) @ self.v
+
+    def train_one_batch(self, x):
+        loss = self.forward(x).square().mean()
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+def test_a_skipped_update_leaves_the_schedules_of_groups(use_graph):
+    model, good = Grouped(), np.full((2, 4), 1e-3, np.float32)
+    model.compile([good], amp="float16", use_graph=use_graph)
+    for x in (good, *[np.full((2, 4), 6e4, np.float32)] * 3, good):
+        model(x)
+    assert model.optimizer.step_counter.item() == 2
+    assert model.optimizer.lr_value.item() == model.group.lr_value.item() == 0.25

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from singa_rs import GraphError, ShapeError, tensor
 from singa_rs import autograd as ag
-from singa_rs import tensor
 from singa_rs.tensor import from_numpy
 
 RNG = np.random.default_rng(0)
@@ -223,3 +223,56 @@ def test_scatter_elements():
     assert grad.tolist() == [[0, 1, 1], [1, 1, 1], [1, 0, 0]]
     with pytest.raises(ValueError, match="scatter_elements"):
         ag.scatter_elements(x, np.array([[3]]), np.array([[1.0]]))
+
+
+@pytest.mark.parametrize("dy", [2, 0.5, np.float32(0.5), np.int64(3), np.array(0.25)])
+def test_a_number_is_the_gradient_of_a_loss(dy):
+    """SINGA's programs scale a loss so."""
+    x = from_numpy(T)
+    x.stores_grad = True
+    losses = [lambda: ag.mse_loss(x, T + 1), lambda: (x * x).sum()]
+    for loss in losses:
+        want = ag.gradients(loss())[x].to_numpy() * float(dy)
+        found = [
+            ag.gradients(loss(), dy)[x],
+            dict(ag.backward(loss(), dy))[x],
+            ag.gradients(loss(), dy, xs=x),
+            ag.gradients(loss(), dy, create_graph=True)[x],
+        ]
+        for one in found:
+            np.testing.assert_allclose(one.to_numpy(), want, rtol=1e-6)
+    by_hand = losses[0]().creator.backward(dy)
+    np.testing.assert_allclose(by_hand.to_numpy(), -2 / 6 * float(dy), rtol=1e-5)
+    with pytest.raises(ShapeError, match=r"dy of shape \(\), want \(2, 3\)"):
+        ag.backward(x * x, dy)
+
+
+def test_operators_that_were_not_called_say_so():
+    x = from_numpy(T)
+    op = ag.Sigmoid()
+    op.forward(x)
+    with pytest.raises(GraphError, match=r"not recorded; call op\(x\)\[0\] or its function"):
+        op.backward(x)
+    x.stores_grad = True
+    loss = ag.mse_loss(x, T)
+    list(ag.backward(loss))
+    with pytest.raises(GraphError, match="compute the loss again"):
+        loss.creator.backward()
+    ag.training = False
+    with pytest.raises(GraphError, match="training must be True"):
+        op.backward(x)
+
+
+def test_assigned_gradients_have_the_tensor_s_shape():
+    x = from_numpy(np.ones(3, np.float32))
+    x.stores_grad = True
+    assert x.grad is None
+    with pytest.raises(ShapeError, match=r"grad: got shape \(2,\) for a tensor of \(3,\)"):
+        x.grad = from_numpy(np.ones(2, np.float32))
+    with pytest.raises(TypeError, match="grad: got ndarray, want a Tensor or None"):
+        x.grad = np.ones(3)
+    x.grad = from_numpy(np.ones(3, np.float32))
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+    del x.grad
+    assert x.grad is None

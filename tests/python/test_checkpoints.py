@@ -122,3 +122,13 @@ def test_wrong_saves(tmp_path, net):
         with pytest.raises(TypeError, match="save: loss: got .*want a number"):
             kept.save(1, net, None, {"loss": wrong})
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("wrong", [opt.SGD(0.1), {}, "net", None])
+def test_what_is_no_model(tmp_path, wrong):
+    kept = Checkpoints(tmp_path)
+    for call in (lambda: kept.save(1, wrong), lambda: kept.after(1, wrong)):
+        with pytest.raises(TypeError, match="Checkpoints.(save|after): model: got .*, want a"):
+            call()
+    with pytest.raises(TypeError, match="Checkpoints.resume: model: got .*, want a Module"):
+        kept.resume(wrong)

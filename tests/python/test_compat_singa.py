@@ -376,8 +376,11 @@ ABSENT = [
     (singa.sonnx, "onnx_type_to_singa_type OnnxNode OnnxAttributes"),
     (singa.sonnx.SingaFrontend, "singa_op_to_onnx_node handle_special_ops"),
     (singa.sonnx.SingaRep, "initialize init_tensor_count to_input_tensor to_output_tensor get_s"),
-    (autograd.Operator, "forward backward"),
-    (singa.model.Model, "train_one_batch"),
+    (autograd.Operator, "forward backward op_count src y_id2idx requires_grad"),
+    (singa.model.Model, "train_one_batch sequential MODEL_STATE_TYPE AUX_STATE_TYPE"),
+    (singa.model.Model, "TENSOR_DICT_FILENAME STATES_ATTR_FILENAME"),
+    (singa.tensor.Tensor, "tensor_count"),
+    (singa.model.ModelMeta, "init_wrapper forward_wrapper buffer_operation"),
 ]
 
 

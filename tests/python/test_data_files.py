@@ -258,6 +258,8 @@ def test_forms_of_tables(tmp_path):
         (f"{2**31}", {"dtype": "int32"}, "want a number of int32"),
         (f"{2**63}", {"dtype": "int64"}, "want a number of int64"),
         ("9" * 5000, {"dtype": "int64"}, "want a number of int64"),
+        ("1e39", {}, "got '1e39' in column 0, want a number of float32"),
+        ("1,-1e400", {"dtype": "float64"}, "got '-1e400' in column 1, want a number of float64"),
         ("1,2", {"columns": [2]}, "line 1: has 2 fields, but column 2 is wanted"),
         (b"1,\xff", {}, "utf-8"),
         (b"1,\0", {}, "read_csv"),
@@ -288,3 +290,9 @@ def test_wrong_arguments_of_tables(tmp_path):
     for value in (1.5, np.nan, 2**40, np.inf):
         with pytest.raises(ValueError, match="read_csv: got missing"):
             read(tmp_path, "1,2", missing=value, dtype="int32")
+    for value in (1e39, 10**400):
+        with pytest.raises(ValueError, match="read_csv: got missing 10*e?.*, want a value of"):
+            read(tmp_path, "1,2", missing=value)
+    assert np.isinf(read(tmp_path, "1,\n-Infinity,+inf", missing=np.inf)).sum() == 3
+    most = np.finfo("float32").max
+    assert read(tmp_path, "3.402823466385288599e38")[0, 0] == most  # rounded down

@@ -73,6 +73,46 @@ def test_damaged_pictures(root):
         folder[2]
 
 
+@pytest.mark.parametrize("suffix", [".png", ".tif", ".pgm"])
+def test_pictures_of_16_bits_are_scaled(root, suffix):
+    """Pillow's `convert` clips their pixels at 255."""
+    want = np.linspace(0, 65535, 64).reshape(8, 8).round()
+    given, path = Image.fromarray(want.astype(np.uint16)), root / "a" / f"1{suffix}"
+    given.save(path)
+    folder = data.ImageFolder(root)
+    made = [
+        image_tool.load_img(path, grayscale=True),
+        image_tool.load_img(path),
+        255 * folder[[one for one, _ in folder.samples].index(str(path))][0].transpose(1, 2, 0),
+        _batch_of(root, given)[0].transpose(1, 2, 0),
+    ]
+    for image in made:
+        found = np.asarray(image, np.float64).reshape(8, 8, -1)[..., 0]
+        np.testing.assert_allclose(found, want / 257, atol=0.501)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_pictures_of_an_unknown_range_are_refused(root, dtype):
+    given, path = Image.fromarray(np.ones((4, 4), dtype)), root / "a" / "1.tif"
+    given.save(path)
+    kind = "floats" if dtype == np.float32 else "integers of 32 bits"
+    folder = data.ImageFolder(root)
+    with pytest.raises(CheckpointError, match=f"ImageFolder: {path}: got pixels of {kind}"):
+        folder[[one for one, _ in folder.samples].index(str(path))]
+    with pytest.raises(ValueError, match=f"ImageBatchIter: got pixels of {kind}, whose range"):
+        _batch_of(root, given)
+
+
+def _batch_of(root, image):
+    (root / "list").write_text("a 1")
+    batches = data.ImageBatchIter(str(root / "list"), 1, lambda path: [image])
+    try:
+        batches.start()
+        return next(batches)[0]
+    finally:
+        batches.end()
+
+
 def test_pictures_with_far_too_many_pixels(root, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 20)
     with pytest.raises(CheckpointError, match="ImageFolder: .*exceeds limit"):

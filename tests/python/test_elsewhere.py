@@ -115,6 +115,15 @@ def test_objects_say_it_too(kind, name):
 def test_layers_name_what_modules_alone_have():
     with pytest.raises(AttributeError, match=r"'to'; want Module\.to_device\(device\)"):
         layer.Linear(2).to("cpu")
+    for name in ("eval", "train"):
+        with pytest.raises(AttributeError, match=rf"'{name}'; want Module\.eval\(\) and train\(\)"):
+            getattr(layer.BatchNorm2d(), name)
+
+
+def test_what_gradients_begin_with_is_told():
+    """`loss.backward()` adds to what is there, as in PyTorch."""
+    with pytest.raises(AttributeError, match=r"optimizer\(loss\).*p\.grad = None of each"):
+        opt.SGD(0.1).zero_grad()
 
 
 def test_looking_for_a_name_imports_nothing_that_is_not_asked_for():

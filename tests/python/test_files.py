@@ -3,6 +3,9 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
+import textwrap
 import zipfile
 
 import numpy as np
@@ -127,6 +130,40 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch, function):
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["s"]
     net.save_states(path)
     assert path.read_bytes() != before and os.listdir(tmp_path) == ["s"]
+
+
+@pytest.mark.parametrize("call", ["save", "save_states"])
+def test_a_full_disk_is_named_with_the_operation_and_the_file(tmp_path, call):
+    """That of a limit on the size of files says the same in the same way."""
+    code = f"""
+        import resource, signal
+        import singa_rs as singa
+        from singa_rs import layer, module
+
+        class Net(module.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = layer.Linear(2)
+
+            def forward(self, x):
+                return self.a(x)
+
+        net, path = Net(), {str(tmp_path / "s")!r}
+        net.compile([singa.Placeholder((2, 3))])
+        net.{call}(path)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+        try:
+            net.{call}(path)
+        except OSError as error:
+            assert error.filename == path and str(error.strerror).startswith("{call}: "), error
+        else:
+            raise AssertionError
+    """
+    pytest.importorskip("resource")
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    names = ["s"] if call == "save_states" else ["s.onnx", "s.state.safetensors"]
+    assert sorted(os.listdir(tmp_path)) == names
 
 
 def test_it_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):

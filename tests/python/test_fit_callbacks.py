@@ -244,3 +244,20 @@ def test_callbacks_check_their_arguments(tmp_path):
             wrong()
     with pytest.raises(ValueError, match="got figures loss, want 'val_loss' among them"):
         made().fit(loader(), callbacks=callbacks.EarlyStopping(), progress=False)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: callbacks.EarlyStopping(5), "EarlyStopping: monitor: got 5, want the name"),
+        (lambda: callbacks.EarlyStopping(None), "EarlyStopping: monitor: got None"),
+        (lambda: callbacks.ObservePlateau(3), "ObservePlateau: monitor: got 3"),
+        (
+            lambda: callbacks.ObservePlateau("loss", "sgd"),
+            "ObservePlateau: optimizer: got 'sgd', want an optimizer or None",
+        ),
+    ],
+)
+def test_arguments_of_other_types(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()

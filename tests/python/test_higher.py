@@ -171,6 +171,99 @@ def test_what_does_not_lead_to_the_loss_is_named():
         autograd.gradients(x * x, xs=[1.0])
 
 
+PRODUCTS = {
+    "prod": lambda x: x.prod(1),
+    "prod of all": lambda x: x.prod((1, 0), keepdims=True),
+    "nanprod": autograd.nanprod,
+    "nancumprod": autograd.nancumprod,
+    **{
+        f"cumprod-{exclusive}-{reverse}": lambda x, how=(exclusive, reverse): x.cumprod(1, *how)
+        for exclusive in (True, False)
+        for reverse in (True, False)
+    },
+}
+
+
+@pytest.mark.parametrize("zeros", [[], [2], [0, 3], [0, 1, 4]], ids=str)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_of_products_with_zeros(name, zeros):
+    """Of polynomials: central differences of the first and second derivatives along a line."""
+    rng = np.random.default_rng(0)
+    start, line = rng.uniform(0.5, 2, (1, 5)), rng.normal(size=(1, 5))
+    start[0, zeros] = 0
+
+    def slopes(at):
+        x, v = parameter(start + at * line), parameter(line)
+        y = PRODUCTS[name](x)
+        found = [autograd.gradients(autograd.sum(y * y.detach() ** 0), x, create_graph=True)]
+        for _ in range(2):
+            found.append(autograd.gradients(autograd.sum(found[-1] * v), x, create_graph=True))
+        return [one.to_numpy() for one in found]
+
+    here, h = slopes(0.0), 1e-4
+    for got, after, before in zip(here[1:], slopes(h), slopes(-h), strict=False):
+        np.testing.assert_allclose(got, (after - before) / (2 * h), rtol=1e-5, atol=1e-6)
+    x = parameter(start)
+    plain = autograd.gradients(autograd.sum(PRODUCTS[name](x)), xs=x)
+    np.testing.assert_allclose(here[0], plain.to_numpy(), rtol=1e-12, atol=1e-12)
+
+
+FLAT = {
+    "relu": autograd.relu,
+    "leaky_relu": autograd.leaky_relu,
+    "clamp": lambda x: x.clamp(-1, 1),
+    "abs": autograd.abs,
+    "power": lambda x: x**1,
+    "product": lambda x: 3.0 * x,
+    "cummax": lambda x: autograd.cummax(x, 0)[0],
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_of_pieces_of_lines(name):
+    """Zeros: the slope is a function of the input, if a constant one."""
+    x, other = parameter([0.5, -1.0, 2.0]), parameter([1.0])
+    middle = x * 1.0
+    slope = autograd.gradients(autograd.sum(FLAT[name](middle)), x, create_graph=True)
+    again = autograd.gradients(autograd.sum(slope * slope), [x, middle], create_graph=True)
+    assert [one.tolist() for one in again] == [[0, 0, 0]] * 2
+    with pytest.raises(GraphError, match="does not lead to y"):
+        autograd.gradients(autograd.sum(slope * slope), [other])
+
+
+def test_of_what_was_overwritten():
+    x = parameter([1.0, 2.0])
+    y = x * 1.0
+    y[:] = 2.0
+    assert autograd.gradients(autograd.sum(y * y), x, create_graph=True).tolist() == [0, 0]
+
+
+WRITES = {
+    "number": (lambda y, x: y.__setitem__(0, 2.0), lambda x: [0 * x[0], x[1], x[2]]),
+    "part": (lambda y, x: y[0:2].mul_(3.0), lambda x: [3 * x[0], 3 * x[1], x[2]]),
+    "view of a view": (lambda y, x: y[1:][1:].mul_(x[:1]), lambda x: [x[0], x[1], x[2] * x[0]]),
+    "range": (lambda y, x: y.copy_from(x[1:], 1), lambda x: [x[0], x[1], x[2]]),
+    "reshaped": (
+        lambda y, x: y.reshape((3, 1))[1:].mul_(x[:1]),
+        lambda x: [x[0], x[1] * x[0], x[2] * x[0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_of_writes_into_parts(name):
+    write, values = WRITES[name]
+    x = parameter([1.5, 2.0, 3.0])
+    y = x * 1.0
+    write(y, x)
+    found, x_again = [], parameter([1.5, 2.0, 3.0])
+    for at, made in ((x, y), (x_again, autograd.stack(values(x_again)))):
+        slope = autograd.gradients(autograd.sum(made**3), at, create_graph=True)
+        found.append([slope, autograd.gradients(autograd.sum(slope * slope), xs=at)])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got.to_numpy(), want.to_numpy(), rtol=1e-12)
+
+
 class Twice(autograd.Operator):
     """A user's operation."""
 

@@ -375,3 +375,22 @@ def test_views_of_tensors_without_gradient(view, write, start):
             slope = slope[0] * inside, slope[1]
         want = (2 * values * slope[0]).sum() + 3 * slope[1].sum()
         assert grads(loss, w) == [[pytest.approx(want)]]
+
+
+PARTS = {
+    "set": (lambda v: v.__setitem__(0, 0.5), 0.0),
+    "multiplied": (lambda v: v[0].mul_(2.0), 8.0),
+    "added": (lambda v: v[:1].add_(1.0), 4.0),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_an_expanded_tensor(name):
+    """One element in each place, which is all there is behind the others."""
+    write, slope = PARTS[name]
+    x = from_numpy64(np.arange(6.0).reshape(2, 3))
+    y = x * 1.0
+    v = y.unsqueeze(0).expand((2, 2, 3))
+    write(v)
+    (found,) = autograd.gradients((v * v).sum(), [x])
+    assert found.tolist() == (slope * (x + (name == "added")) * (2 if slope == 8 else 1)).tolist()

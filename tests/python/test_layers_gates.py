@@ -53,6 +53,16 @@ def test_bilinear():
     close(y, np.einsum("ni,oij,nj->no", a, one.W.to_numpy(), b) + one.b.to_numpy())
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_that_are_all_empty_lead_to_the_table(mode):
+    for x, offsets in ((np.zeros(0, np.int32), np.int32([0, 0])), (np.zeros((2, 0)), None)):
+        one = layer.EmbeddingBag(5, 3, mode)
+        with autograd._training_scope(True):
+            y = one(Tensor(data=x), None if offsets is None else Tensor(data=offsets))
+            (slope,) = autograd.gradients(y.sum(), [one.W])
+        assert y.tolist() == [[0] * 3] * 2 and slope.tolist() == [[0] * 3] * 5
+
+
 def test_embedding_bag():
     one = layer.EmbeddingBag(6, 3)
     y = call(one, CLASSES[None])

@@ -1,5 +1,6 @@
 """Losses against NumPy in float64: values, gradients, dtypes, views, recordings, bad input."""
 
+import itertools
 import math
 
 import margin_cases
@@ -187,6 +188,45 @@ def test_certain_probabilities(training):
     assert math.isnan(autograd.bce_loss(from_numpy(np.float32([-0.1])), [1.0]).item())
 
 
+@pytest.mark.parametrize("scale", [0.5, 1e-3, 1e6])
+def test_pairs_of_many_labels(scale, training):
+    """Each pair by itself, with ties at the margin and labels that are given twice."""
+    x = np.round(RNG.normal(size=(20, 9)), 1) * scale
+    t = RNG.integers(-1, 9, (20, 9))
+    (scores,) = taken([x])
+    loss = autograd.multilabel_margin_loss(scores, t, "none")
+    want, slopes = np.zeros(20), np.zeros((20, 9))
+    for n, places in enumerate(t):
+        ends = [*np.flatnonzero(places == -1), 9]
+        right = list(places[: ends[0]])
+        for j, i in itertools.product(right, set(range(9)) - set(right)):
+            over = 1 - x[n, j] + x[n, i]
+            if over > 0:
+                want[n] += over / 9
+                slopes[n, j], slopes[n, i] = slopes[n, j] - 1 / 9, slopes[n, i] + 1 / 9
+    np.testing.assert_allclose(loss.to_numpy(), want, rtol=1e-12, atol=1e-9 * scale)
+    found = autograd.gradients(loss.sum())[scores].to_numpy()
+    np.testing.assert_allclose(found, slopes, rtol=1e-12, atol=1e-12)
+
+
+INF = np.inf
+ENDLESS = {(INF, 0, 1): 0, (0, INF, 1): INF, (-INF, 0, 1): INF, (0, -INF, 1): 2 / 3}
+
+
+@pytest.mark.parametrize("row", [*ENDLESS, (np.nan, 0, 0), (0, 0, np.nan)])
+def test_margins_of_scores_that_are_not_finite(row):
+    made = autograd.multilabel_margin_loss(from_numpy(np.array([row])), [[0, -1, -1]]).item()
+    np.testing.assert_allclose(made, ENDLESS.get(row, np.nan), rtol=1e-6)
+
+
+def test_second_derivatives_of_margins_are_zero(training):
+    (x,) = taken([[[0.1, 0.4, 0.2]]])
+    loss = autograd.multilabel_margin_loss(x * x, [[1, -1, 0]])
+    (slope,) = autograd.gradients(loss, [x], create_graph=True)
+    (found,) = autograd.gradients(slope.sum(), [x])
+    np.testing.assert_allclose(found.to_numpy(), np.array([[1, -2, 1]]) * 2 / 3, rtol=1e-12)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_cosine_similarity(axis, training):
     a, b = sample([(4, 3), (4, 3)], 2)
@@ -228,13 +268,23 @@ def test_no_elements():
         lambda r: autograd.mse_loss(empty, empty, r),
         lambda r: autograd.kl_div(empty, empty, r),
         lambda r: autograd.triplet_margin_loss(empty, empty, empty, reduction=r),
+        lambda r: autograd.binary_cross_entropy_with_logits(empty, empty, reduction=r),
+        lambda r: autograd.multilabel_margin_loss(empty, np.zeros((0, 3), np.int32), r),
+        lambda r: autograd.gaussian_nll_loss(empty, empty, 1.0, reduction=r),
     ]
     for call in calls:
         assert call("sum").tolist() == [0] and not call("none").numel
-        with pytest.raises(ShapeError):
-            call("mean")
-    with pytest.raises(ShapeError, match="batchmean"):
-        autograd.kl_div(empty, empty, "batchmean")
+        assert math.isnan(call("mean").item())
+    of_singa = (autograd.cross_entropy, autograd.binary_cross_entropy, autograd.ranking_loss)
+    for mean in (*of_singa, lambda x, t: autograd.kl_div(x, t, "batchmean")):
+        assert math.isnan(mean(empty, empty).item())
+
+
+def test_the_mean_of_no_elements_leads_back(training):
+    for call in (autograd.mse_loss, autograd.cross_entropy, autograd.l1_loss):
+        x = from_numpy(np.zeros((0, 3)), dtype="float64")
+        x.stores_grad = True
+        assert autograd.gradients(call(x, np.zeros((0, 3))))[x].shape == (0, 3)
 
 
 # ---- bad input -----------------------------------------------------------------------------------
@@ -253,6 +303,8 @@ BAD = [
     (ValueError, "label 7 .*not given", lambda x: CROSS(x, [0, 7], reduction="sum")),
     (ValueError, "mse_loss: got reduction", lambda x: autograd.mse_loss(x, X, "avg")),
     (ShapeError, "mse_loss", lambda x: autograd.mse_loss(x, X[:1], "sum")),
+    (ShapeError, r"^mse_loss: got shapes .*want equal$", lambda x: layer.MSELoss()(x, X[:1])),
+    (ShapeError, "kl_div.*batchmean", lambda x: autograd.kl_div(x[0, 0], X[0, 0], "batchmean")),
     (ValueError, "0.5", lambda x: NLL(x, [0, 0.5])),
     (ShapeError, "nll_loss", lambda x: NLL(x, [0, 1, 2])),
     (ShapeError, "softmax_cross_entropy", lambda x: CROSS(x, [0, 1, 2])),

@@ -275,3 +275,32 @@ def test_metrics_of_ones_own_add_up_rows():
     one.reset()
     with pytest.raises(ValueError, match="Error: got no rows"):
         one.compute()
+
+
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_accuracy_refuses_what_is_no_class_and_no_score(top_k):
+    one = metric.Accuracy(top_k)
+    with pytest.raises(ValueError, match="Accuracy: got targets with class -1"):
+        one.update([[1.0, 2, 3]], [-1])
+    with pytest.raises(ValueError, match="Accuracy: got outputs with NaN"):
+        one.update([[1.0, np.nan, 3]], [1])
+    with pytest.raises(DTypeError, match="Accuracy: got targets of float"):
+        one.update([[1.0, 2, 3]], [1.0])
+    with pytest.raises(ValueError, match="Accuracy: got labels with class -1"):
+        one.forward([[1.0, 2, 3]], [-1])
+    with pytest.raises(ValueError, match="no rows"):
+        one.compute()
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: metric.Recall(0), "Recall: top_k: got 0"),
+        (lambda: metric.ConfusionMatrix(10**9), "ConfusionMatrix: classes: got 10.*at most 10000"),
+        (lambda: metric.ConfusionMatrix(10**12), "ConfusionMatrix: classes: got 10.*at most"),
+        (lambda: metric.F1Score(np.array(["macro", "micro"])), "F1Score: average: got ndarray of"),
+    ],
+)
+def test_wrong_settings(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

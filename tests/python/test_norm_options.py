@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from layer_calls import call, close, normal
 from recorded import replays, same, same_states
-from singa_rs import autograd, layer, module, opt, set_seed, sonnx
+from singa_rs import autograd, layer, module, opt, set_seed, sonnx, tensor
 from singa_rs.tensor import Tensor
 
 SHAPES = {"BatchNorm1d": (5, 3), "BatchNorm2d": (4, 3, 2, 5), "BatchNorm3d": (2, 3, 2, 2, 3)}
@@ -27,6 +27,50 @@ def statistics(x):
     """Means, and biased and unbiased variances."""
     over, n = (0, *range(2, x.ndim)), x.size / x.shape[1]
     return x.mean(over), x.var(over), x.var(over) * n / (n - 1)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_batch_of_no_rows_leaves_the_averages(name):
+    one, empty = getattr(layer, name)(3), np.zeros((0, *SHAPES[name][1:]), np.float32)
+    with autograd._training_scope(True):
+        call(one, normal(*SHAPES[name]))
+        before = {key: t.to_numpy() for key, t in one.get_states().items()}
+        x = Tensor(data=empty, stores_grad=True)
+        y = one(x)
+        found = autograd.gradients((y * y).sum())
+    assert y.shape == empty.shape == found[x].shape
+    assert not any(found[t].to_numpy().any() for t in (one.scale, one.bias))
+    for key, t in one.get_states().items():
+        np.testing.assert_array_equal(t.to_numpy(), before[key])
+
+
+class Normed(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.dense, self.loss = layer.BatchNorm1d(3), layer.Linear(2), layer.MSELoss()
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x):
+        return self.dense(self.norm(x))
+
+    def train_one_batch(self, x, y):
+        loss = self.loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss
+
+
+def test_steps_of_no_rows_replay():
+    batches = [np.zeros((0, n), np.float32) for n in (3, 2)]
+    nets = []
+    for use_graph in (True, False):
+        set_seed(1)
+        nets.append(Normed())
+        nets[-1].compile([Tensor(data=normal(4, 3))], use_graph=use_graph)
+        before = {key: t.to_numpy() for key, t in nets[-1].get_states().items()}
+        assert all(np.isnan(nets[-1](*map(tensor.from_numpy, batches)).item()) for _ in range(4))
+        for key, t in nets[-1].get_states().items():
+            np.testing.assert_array_equal(t.to_numpy(), before[key])
+    assert replays(nets[0]) == 2
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

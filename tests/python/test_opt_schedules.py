@@ -1,11 +1,14 @@
 """Schedules: values, in recorded steps, and after states were set."""
 
+import copy
 import math
+import pickle
+import warnings
 
 import numpy as np
 import pytest
 from opt_nets import Net, both, equal, made, trained
-from singa_rs import opt, tensor
+from singa_rs import autograd, layer, module, opt, tensor
 from singa_rs.tensor import Tensor
 
 # ---- schedules -----------------------------------------------------------------------------------
@@ -84,6 +87,70 @@ def test_plateau_is_followed_at_the_next_update():
         rising.observe(math.nan)
 
 
+# ---- constants -----------------------------------------------------------------------------------
+
+
+def test_a_constants_value_is_followed():
+    def sgd():
+        return opt.SGD(0.5, momentum=0.9, weight_decay=0.01)
+
+    def change(value):
+        def between(net, i):
+            if i == 2:
+                value(net.optimizer, "lr", 0.25)
+            elif i == 4:
+                value(net.optimizer, "momentum", 0.5)
+
+        return between
+
+    def of_the_constant(optimizer, name, number):
+        held = getattr(optimizer, name)
+        held.init_value = number
+        assert getattr(optimizer, name) is held
+
+    runs = [both(Net, sgd, change(value)) for value in (of_the_constant, setattr)]
+    equal(*runs)
+    assert runs[0][3]["two.b"].tobytes() != both(Net, sgd)[3]["two.b"].tobytes()
+
+
+def test_a_constants_value_is_checked_and_shared():
+    shared = opt.Constant(0.5)
+    one, two = opt.SGD(shared), opt.Adam(shared)
+    group = one.group("fc", lr=shared)
+    shared.init_value = 0.25
+    assert [x.lr_value.item() for x in (one, two, group)] == [0.25] * 3
+    for wrong in (-1.0, math.nan, "0.1"):
+        with pytest.raises((TypeError, ValueError), match=r"init_value|(SGD|Adam): lr"):
+            shared.init_value = wrong
+    assert [x.lr_value.item() for x in (one, two, group)] == [0.25] * 3
+    two.lr = 0.125
+    shared.init_value = 1
+    assert [x.lr_value.item() for x in (one, two, group)] == [1, 0.125, 1]
+    assert one.get_states()["hyperparameters"]["lr"] == 1
+
+
+@pytest.mark.parametrize("made", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_of_optimizers_follow_constants_of_their_own(made):
+    one = opt.SGD(0.5)
+    other = made(one)
+    other.lr.init_value = 0.25
+    assert (one.lr_value.item(), other.lr_value.item()) == (0.5, 0.25)
+
+
+def test_a_step_may_change_a_constants_value():
+    class Falling(Net):
+        def train_one_batch(self, x, y):
+            loss = super().train_one_batch(x, y)
+            self.optimizer.lr.init_value *= 0.5
+            return loss
+
+    nets = [made(Falling, use_graph, opt.SGD(0.5)) for use_graph in (True, False)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the number differs in each recording
+        equal(*(trained(net) for net in nets))
+    assert [net.optimizer.lr.init_value for net in nets] == [0.5**9] * 2
+
+
 # ---- states and averages -------------------------------------------------------------------------
 
 
@@ -115,3 +182,86 @@ def test_plateau_of_negative_metrics():
         optimizer.observe(metric)
         rates.append(round(optimizer.lr_value.item(), 6))
     assert rates == [0.5, 0.5, 0.5, 0.05]
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+def test_constants_are_as_precise_as_the_optimizer():
+    optimizer = opt.SGD(opt.Warmup(2, 0.05), dtype="float64")
+    for _ in range(3):
+        optimizer.step()
+    assert optimizer.lr_value.item() == 0.05
+
+
+def test_constants_stand_for_numbers():
+    rate = opt.SGD(0.1).lr
+    assert rate == 0.1 and 0.1 == rate and rate != 0.2 and rate == opt.SGD(0.1).lr
+    assert rate < 1 and rate <= 0.1 and 0 < rate and not rate > opt.Constant(0.2)
+    assert f"{rate:.3f} {rate}" == "0.100 Constant(0.1)"
+    assert [rate + 1, 1 - rate, rate - 1, 2 * rate, rate / 2, 1 / rate, rate**2] == [
+        1.1, 0.9, -0.9, 0.2, 0.05, 10.0, 0.1**2,
+    ]  # fmt: skip
+    assert max(rate * 0.5, 1e-3) == 0.05 and not opt.SGD(0.1).weight_decay
+    assert rate != "0.1" and len({rate, opt.SGD(0.1).lr}) == 2
+    with pytest.raises(TypeError):
+        rate < "1"  # noqa: B015
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [float, lambda rate: rate < 1, lambda rate: rate * 0.5, lambda rate: f"{rate:.3f}"],
+)
+def test_schedules_say_where_their_number_is(ask):
+    with pytest.raises(TypeError, match=r"StepDecay: got a schedule.*optimizer\.lr_value\.item"):
+        ask(opt.StepDecay(0.1, 2))
+
+
+class Reading(Net):
+    def train_one_batch(self, x, y):
+        scale = 2.0 if self.optimizer.lr > 0.3 else 1.0
+        loss = autograd.mse_loss(self.forward(x), y) * scale
+        self.optimizer(loss)
+        return loss
+
+
+def test_steps_that_read_a_number_follow_it():
+    def between(net, i):
+        if i == 4:
+            net.optimizer.lr = 0.125
+
+    runs = [trained(made(Reading, mode, opt.SGD(0.5)), between=between) for mode in (True, False)]
+    equal(*runs)
+
+
+class Assigning(module.Module):
+    """Assigns its learning rate, or writes into its tensor."""
+
+    def __init__(self, writes):
+        super().__init__()
+        self.w = layer.Parameter(tensor.from_numpy(np.zeros((1, 1)), dtype="float64"))
+        self.optimizer, self.writes = opt.SGD(0.5), writes
+
+    def forward(self, x):
+        return x @ self.w
+
+    def train_one_batch(self, x):
+        if self.writes:
+            self.optimizer.lr_value.set_value(0.125)
+        else:
+            self.optimizer.lr = 0.125
+        loss = self.forward(x).sum()
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("writes", [False, True])
+def test_what_the_first_step_of_a_double_parameter_assigns_is_used(writes, use_graph):
+    net, x = Assigning(writes), tensor.from_numpy(np.ones((1, 1)), dtype="float64")
+    net.compile([x], use_graph=use_graph)
+    seen = []
+    for _ in range(4):
+        net(x)
+        seen.append(net.w.item())
+    assert seen == [-0.125, -0.25, -0.375, -0.5]

@@ -7,9 +7,9 @@ import threading
 import numpy as np
 import pytest
 from recorded import CPU, Net, batch, pair, same, step
-from singa_rs import autograd, layer, opt, tensor
+from singa_rs import autograd, layer, module, opt, tensor
 from singa_rs.errors import GraphError
-from singa_rs.tensor import Tensor, from_numpy
+from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
 
 @pytest.fixture(autouse=True)
@@ -153,6 +153,53 @@ def test_reset_within_a_recording_starts_over():
     CPU.EnableGraph(False)
     CPU.RunGraph()
     assert x.to_numpy().tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("use_graph", [True, False])
+def test_models_are_compiled_and_planned_while_operations_are_buffered(use_graph):
+    class Net(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.sgd = layer.Linear(2), opt.SGD(0.1)
+
+        def forward(self, x):
+            return self.first(x)
+
+        def train_one_batch(self, x, y):
+            loss = autograd.mse_loss(self.forward(x), y)
+            self.sgd(loss)
+            return loss
+
+    def losses(is_buffered):
+        CPU.SetRandSeed(3)
+        x, y = Tensor((2, 3)).set_value(1), Tensor((2, 2))
+        if is_buffered:
+            CPU.EnableGraph(True)
+            before = x + 1
+        net = Net()
+        net.compile([x], use_graph=use_graph)
+        assert net.plan(x, y).peak_bytes and CPU.graph_enabled() == is_buffered
+        if not is_buffered:
+            return [float(net(x, y)) for _ in range(4)]
+        loss = net(x, y)
+        CPU.EnableGraph(False)
+        made = [CPU.RunGraph() or float(loss) for _ in range(4)]
+        assert before.to_numpy().tolist() == [[2] * 3] * 2
+        CPU.ResetGraph()
+        return made
+
+    assert losses(True) == losses(False)
+
+
+def test_a_model_is_not_compiled_within_a_block():
+    with CPU.record(), pytest.raises(GraphError, match="^compile: operations are being recorded"):
+        module.Module().compile([Placeholder((2, 3))])
+
+
+@pytest.mark.parametrize("wrong", ["False", None, [0]])
+def test_enable_graph_takes_a_flag(wrong):
+    with pytest.raises(TypeError, match="EnableGraph: flag: got .*, want a bool"):
+        CPU.EnableGraph(wrong)
 
 
 def test_running_while_recording_is_refused():

@@ -10,7 +10,7 @@ import pytest
 from recorded import CPU, B, Counting, Net, batch, function, pair, replays, same, same_states, step
 from singa_rs import autograd
 from singa_rs.errors import GraphError
-from singa_rs.record.entry import whole
+from singa_rs.record.entry import uninterrupted
 
 
 class Failing(Counting):
@@ -173,7 +173,7 @@ def test_interrupt_while_recording():
 def test_an_interrupt_after_a_run_waits_for_what_the_step_sets():
     finished = []
     with pytest.raises(KeyboardInterrupt):
-        whole(_thread.interrupt_main, signal.SIGINT, finished.append)
+        uninterrupted(_thread.interrupt_main, signal.SIGINT, finished.append)
     assert finished == [None]
 
 

@@ -157,6 +157,28 @@ def _added(x, left):
     return x
 
 
+def _part(x, value):
+    x[0:2] = value[0:2]
+    return x
+
+
+@pytest.mark.parametrize("write", [_copied, _added, _part])
+@pytest.mark.parametrize("made", [lambda x: x * 0.5, lambda x: x.clone()])
+def test_data_of_an_earlier_step_takes_values_and_no_gradients(write, made):
+    class Writing(Noting):
+        def forward(self, x):
+            out = super().forward(x)
+            return out if self.last is None else write(self.last, out * 1) + out
+
+        def leave(self, out, loss):
+            self.last = made(out.detach())
+
+    models = pair(Writing)
+    for _ in range(8):
+        step(*models, *batch())
+    assert replays(models[0]) >= 3
+
+
 class Options(dict):
     """A dictionary with attributes."""
 

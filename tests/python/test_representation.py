@@ -129,14 +129,40 @@ def test_numpys_functions_of_several():
         np.testing.assert_array_equal(made, want)
 
 
+def test_arrays_beside_tensors():
+    """An operator gives a tensor; one in place writes into the array, as NumPy has it."""
+    t, scalar = from_numpy(A), np.float32(2)
+    for made, want in (
+        (A - t, A - A),
+        (A @ t.T, A @ A.T),
+        (scalar / (t + 1), scalar / (A + 1)),
+        (A > t + 1, A > A + 1),
+        (A == t, A == A),  # noqa: PLR0124 - element by element
+    ):
+        assert type(made) is Tensor
+        np.testing.assert_array_equal(made.to_numpy(), want)
+    array = other = A.copy()
+    array += t
+    array *= t[0]
+    assert array is other and type(array) is np.ndarray
+    np.testing.assert_array_equal(other, 2 * A * A[0])
+    np.testing.assert_array_equal(np.multiply(t, t), A * A)
+    counts = np.zeros(3, int)
+    with pytest.raises(TypeError, match="same_kind"):
+        counts += t[0]
+    with pytest.raises(ValueError, match="non-broadcastable output"):
+        array[0] += t
+
+
 def test_numpy_does_not_write_into_tensors():
     t = from_numpy(A)
     for call in (
+        lambda: np.add(A, A, out=t),
         lambda: np.sum(A, axis=0, out=t),
         lambda: np.copyto(t, 1),
         lambda: np.put(t, 0, 1),
     ):
-        with pytest.raises(TypeError, match="(sum|copyto|put): NumPy cannot write into a Tensor"):
+        with pytest.raises(TypeError, match="(add|sum|copyto|put): NumPy cannot write into a"):
             call()
     assert np.array_equal(t.to_numpy(), A)
 
@@ -291,3 +317,19 @@ DESCRIBED = {
 @pytest.mark.parametrize("text", DESCRIBED)
 def test_what_training_is_made_of_describes_itself(text):
     assert repr(DESCRIBED[text]()) == text
+
+
+@pytest.mark.parametrize("shape", [(2**20 + 3,), (1100, 1100), (3, 5, 100, 1000), (2**21, 1)])
+def test_large_tensors_are_not_copied_to_show_a_few_elements(shape):
+    array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for options in ({}, {"edgeitems": 1, "precision": 2}):
+        with np.printoptions(**options):
+            text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=100)
+            assert repr(tensor.from_numpy(array)) == f"Tensor({text}, dtype=float32)"
+
+
+def test_tensors_that_no_memory_holds_are_shown():
+    wide = tensor.ones((1, 1)).broadcast_to((10**7, 10**7))
+    assert repr(wide).startswith("Tensor([[1., 1., 1., ..., 1., 1., 1.],")
+    want = "Tensor(shape=(10000000, 10000000), dtype=float32, not written yet)"
+    assert repr(Tensor((10**7, 10**7))) == want

@@ -166,3 +166,34 @@ def test_a_loop_fills_one_buffer_and_replays_as_it_ran():
     assert losses[0] == losses[1]
     nodes = json.loads(net.graphs[0].to_json())["nodes"]
     assert sum(node["name"] == "fill" for node in nodes) < 6, "not one for each step"
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric", "edge", "wrap"])
+@pytest.mark.parametrize("shape", [(1,), (2,), (5,), (3, 4), (2, 5, 3), (4, 1, 3)])
+def test_padding_adds_up_what_repeats_an_element(mode, shape):
+    """Borders within the axis, of its extent, that overlap in it, and longer ones."""
+    draw = np.random.default_rng(len(shape))
+    for _ in range(20):
+        before, after = draw.integers(0, 7, (2, len(shape)))
+        x = tensor.from_numpy(draw.normal(size=shape), dtype="float64")
+        x.requires_grad = True
+        y = autograd.pad(x, mode, [*before, *after])
+        factors = draw.integers(-9, 9, y.shape).astype(float)
+        (found,) = autograd.gradients((y * tensor.from_numpy(factors, dtype="float64")).sum(), [x])
+        widths = list(zip(before, after, strict=True))
+        place = np.pad(np.arange(x.numel).reshape(shape), widths, mode=mode)
+        want = np.bincount(place.ravel(), factors.ravel(), x.numel).reshape(shape)
+        assert found.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric", "edge", "wrap"])
+def test_second_derivatives_of_padding(mode):
+    values = np.random.default_rng(1).normal(size=(2, 5))
+    x = tensor.from_numpy(values, dtype="float64")
+    x.requires_grad = True
+    y = autograd.pad(x, mode, [1, 2, 0, 2])
+    (slope,) = autograd.gradients((y * y).sum(), [x], create_graph=True)
+    (found,) = autograd.gradients((slope * slope).sum(), [x])
+    place = np.pad(np.arange(10).reshape(2, 5), ((1, 0), (2, 2)), mode=mode)
+    times = np.bincount(place.ravel()).reshape(2, 5)
+    np.testing.assert_allclose(found.to_numpy(), 8 * values * times**2, rtol=1e-12)

@@ -286,3 +286,13 @@ def test_what_is_no_mode_is_refused_and_leaves_files(tmp_path, mode):
 def test_modes_are_bools_or_ints_in_their_place(tmp_path, kind):
     snapshot.Snapshot(tmp_path / "net", kind(1)).write("a", tensor.ones((2,)))
     assert list(snapshot.Snapshot(tmp_path / "net", kind(0)).read()) == ["a"]
+
+
+def test_arguments_of_other_types(tmp_path):
+    for wrong in ([], 3, None):
+        with pytest.raises(TypeError, match="snapshot.save: tensors: got .*, want tensors by name"):
+            snapshot.save(tmp_path / "s", wrong)
+    for wrong in (1.5, "10", True, None):
+        with pytest.raises(TypeError, match="Snapshot: buffer_size: got .*, want an int"):
+            snapshot.Snapshot(tmp_path / "s", True, wrong)
+    assert os.listdir(tmp_path) == []

@@ -1,17 +1,14 @@
-"""Files of ONNX that nobody should trust: refused by one of two exceptions, in bounded memory."""
+"""Files of ONNX that nobody should trust: refused by one exception, in bounded memory."""
 
 import time
 
 import numpy as np
-import onnx
 import pytest
 from mutations import mutated, peak
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import real
 from singa_rs import CheckpointError, layer, module, sonnx
 from test_mutations import BYTES, COUNT, SECONDS, SEED
-
-REFUSED = (CheckpointError, onnx.checker.ValidationError)
 
 
 class Net(module.Module):
@@ -36,7 +33,7 @@ def test_files_that_were_changed_at_random(tmp_path):
         try:
             sonnx.prepare(path)
             counts[1] += 1
-        except REFUSED:
+        except CheckpointError:
             counts[0] += 1
         except BaseException as error:
             raise AssertionError(f"seed {seed}: {error!r}") from error
@@ -60,7 +57,7 @@ def saved(tmp_path, nodes, constants=(), inputs=("x",), outputs=("y",)):
 
 def test_cycles(tmp_path):
     nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
-    with pytest.raises(REFUSED):
+    with pytest.raises(CheckpointError):
         sonnx.prepare(saved(tmp_path, nodes, outputs=("b",)))
 
 
@@ -70,7 +67,7 @@ def test_constants_of_another_size_than_declared(tmp_path, dims):
     del constant.dims[:]
     constant.dims.extend(dims)
     before = peak()
-    with pytest.raises(REFUSED):
+    with pytest.raises(CheckpointError):
         sonnx.prepare(saved(tmp_path, [helper.make_node("Add", ["x", "w"], ["y"])], [constant]))
     assert peak() - before < BYTES
 
@@ -84,7 +81,7 @@ def test_data_outside_of_the_folder(tmp_path, location):
     constant.data_location = TensorProto.EXTERNAL
     constant.external_data.add(key="location", value=location)
     path = saved(folder, [helper.make_node("Add", ["x", "w"], ["y"])], [constant])
-    with pytest.raises(REFUSED):
+    with pytest.raises(CheckpointError):
         sonnx.prepare(path)
 
 
@@ -97,7 +94,7 @@ def test_data_behind_a_link(tmp_path):
     constant.data_location = TensorProto.EXTERNAL
     constant.external_data.add(key="location", value="data.bin")
     path = saved(folder, [helper.make_node("Add", ["x", "w"], ["y"])], [constant])
-    with pytest.raises(REFUSED):
+    with pytest.raises(CheckpointError):
         sonnx.prepare(path)
 
 
@@ -117,7 +114,7 @@ def test_bodies_within_bodies(tmp_path):
         attribute = field(1, b"then_branch") + field(6, graph)
         graph = field(1, field(4, b"If") + field(5, attribute))
     (tmp_path / "net.onnx").write_bytes(bytes([8, 8]) + field(7, graph))
-    with pytest.raises(REFUSED):
+    with pytest.raises(CheckpointError):
         sonnx.prepare(tmp_path / "net.onnx")
 
 

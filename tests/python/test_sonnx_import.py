@@ -1,11 +1,13 @@
 """Imported models: run, replayed in parts, cut, trained further."""
 
+import os
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import real
-from singa_rs import autograd, device, layer, module, opt, sonnx, tensor
+from singa_rs import CheckpointError, autograd, device, layer, module, opt, sonnx, tensor
 from singa_rs.tensor import Tensor, to_numpy
 
 
@@ -279,8 +281,28 @@ def test_what_is_no_model(tmp_path):
     with pytest.raises(TypeError, match="want an onnx.ModelProto or a path"):
         sonnx.prepare(3)
     (tmp_path / "bad.onnx").write_bytes(b"not a model at all")
-    with pytest.raises(onnx.checker.ValidationError, match="bad.onnx"):
-        sonnx.prepare(tmp_path / "bad.onnx")
+    whole = exported(trained()).SerializeToString()
+    for wrong in (b"not a model at all", b"", whole[: len(whole) // 2]):
+        (tmp_path / "bad.onnx").write_bytes(wrong)
+        with pytest.raises(CheckpointError, match=f"sonnx: {tmp_path}/bad.onnx: no model of ONNX"):
+            sonnx.prepare(tmp_path / "bad.onnx")
+
+
+@pytest.mark.parametrize("wrong", [True, None, [1], np.ones(2)])
+def test_files_are_paths_or_open(wrong, tmp_path):
+    for call in (sonnx.load, lambda one: sonnx.save(exported(trained()), one)):
+        with pytest.raises(TypeError, match="sonnx.(load|save): got .*, want a path or a file"):
+            call(wrong)
+    read, write = os.pipe()  # a number would be that of an open file, which is closed afterwards
+    with pytest.raises(TypeError, match=f"sonnx.load: got {read}, want a path"):
+        sonnx.load(read)
+    os.close(write)
+    os.close(read)
+    proto = exported(trained())
+    with open(tmp_path / "net.onnx", "wb") as file:
+        sonnx.save(proto, file)
+    with open(tmp_path / "net.onnx", "rb") as file:
+        assert sonnx.load(file) == sonnx.load(tmp_path / "net.onnx") == proto
 
 
 def test_files_are_models(tmp_path):

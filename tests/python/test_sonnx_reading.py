@@ -149,7 +149,7 @@ def test_elements_that_are_missing_from_other_files(tmp_path):
     external_data_helper.convert_model_to_external_data(proto, location="net.data")
     onnx.save(proto, str(tmp_path / "net.onnx"))
     (tmp_path / "net.data").write_bytes(bytes(100))
-    with pytest.raises((CheckpointError, onnx.checker.ValidationError)):
+    with pytest.raises(CheckpointError):
         sonnx.prepare(tmp_path / "net.onnx")
 
 
@@ -161,9 +161,9 @@ def test_constants_of_another_size_are_refused_as_in_the_whole_file(tmp_path, di
     try:
         onnx.checker.check_model(str(path))
     except onnx.checker.ValidationError as error:
-        with pytest.raises(onnx.checker.ValidationError) as found:
+        with pytest.raises(CheckpointError) as found:
             sonnx.prepare(path)
-        assert str(found.value) == str(error)
+        assert str(found.value).endswith(f"{path}: no model of ONNX, or damaged: {error}")
     else:
         with pytest.raises(CheckpointError):
             sonnx.prepare(path)
@@ -175,9 +175,9 @@ def test_what_the_checker_refuses_besides(tmp_path):
     path = written(tmp_path, proto.SerializeToString())
     with pytest.raises(onnx.checker.ValidationError) as want:
         onnx.checker.check_model(str(path))
-    with pytest.raises(onnx.checker.ValidationError) as found:
+    with pytest.raises(CheckpointError) as found:
         sonnx.prepare(path)
-    assert str(found.value) == str(want.value)
+    assert str(found.value).endswith(f"{path}: no model of ONNX, or damaged: {want.value}")
 
 
 def assembled(tensor):

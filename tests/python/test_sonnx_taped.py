@@ -162,8 +162,45 @@ def test_to_onnx_of_a_write_into_a_part():
 
 
 def test_to_onnx_needs_a_tape():
-    with pytest.raises(ValueError, match="no operation on the tape"):
+    with pytest.raises(ValueError, match="no operation on the tape.*training must be True.*export"):
         sonnx.to_onnx([tensor.zeros((2,))], [tensor.zeros((2,))])
+    with pytest.raises(TypeError, match="outputs: got float, want tensors"):
+        sonnx.to_onnx([tensor.zeros((2,))], [1.0])
+
+
+def test_a_bias_is_added_as_it_is():
+    """So that a run that ends before the last node gives the products (SINGA's `last_layers`)."""
+    net, x = layer.Sequential(layer.Linear(4), layer.ReLU(), layer.Linear(2)), real(5, 3)
+    autograd.training = True
+    try:
+        made = sonnx.to_onnx([given := Tensor(data=x)], [net(given)])
+    finally:
+        autograd.training = False
+    assert [one.op_type for one in made.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]
+    first, last = net[0], net[2]
+    hidden = np.maximum(x @ to_numpy(first.W) + to_numpy(first.b), 0)
+    rep = sonnx.prepare(made)
+    np.testing.assert_allclose(
+        rep.run([x], last_layers=-1)[0], hidden @ to_numpy(last.W), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_axes_in_front_stay_where_the_result_has_them():
+    x, b = (Tensor(data=real(*shape)) for shape in ((3,), (3,)))
+    autograd.training = True
+    try:
+        ys = [
+            x.reshape((1, 3)) + b,
+            x.reshape((1, 1, 3)) * b.reshape((1, 3)),
+            x.reshape((1, 3)) - b.reshape((1, 1, 3)),
+            x.reshape((3, 1)) + b.reshape((1, 3)),
+        ]
+        made = sonnx.to_onnx([x, b], ys)
+    finally:
+        autograd.training = False
+    for found, y in zip(there(made, [to_numpy(x), to_numpy(b)]), ys, strict=True):
+        assert found.shape == y.shape
+        np.testing.assert_array_equal(found, to_numpy(y))
 
 
 def test_to_onnx_warns_of_constants():

@@ -1,5 +1,6 @@
 """States that other libraries have written."""
 
+import json
 import os
 import pickle
 import zipfile
@@ -254,3 +255,48 @@ def test_files_of_pytorch_are_refused_with_the_line_that_converts_them(tmp_path)
     net.load_states(tmp_path / "own.bin")
     same(values(net), before)
     assert not ran
+
+
+# ---- names that say something else ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["s.onnx", "s.safetensors", "s.npz", "s.json"])
+def test_singas_zip_may_have_any_name(tmp_path, name):
+    net = small()
+    wanted = values(net)
+    net.save_states(tmp_path / name, {"epoch": from_numpy(np.ones(1, np.float32))})
+    net.first.W.set_value(3.0)
+    assert list(net.load_states(tmp_path / name, strict=True)) == ["epoch"]
+    same(values(net), wanted)
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=f"{name}: the zip file is damaged"):
+        net.load_states(tmp_path / name)
+
+
+def test_an_index_of_shards_is_refused_and_the_shards_are_read(tmp_path):
+    net = small()
+    wanted, names = changed(net), {}
+    for number, (name, one) in enumerate(wanted.items()):
+        names[name] = f"model-{number}.safetensors"
+        save_file({name: np.ascontiguousarray(one)}, tmp_path / names[name])
+    index = tmp_path / "model.safetensors.index.json"
+    for text in (json.dumps({"metadata": {}, "weight_map": names}), ' {\n "weight_map": {}}'):
+        index.write_text(text)
+        with pytest.raises(CheckpointError, match="index.json: is JSON, .* one after another"):
+            net.load_states(index)
+    for shard in names.values():
+        with pytest.warns(UserWarning, match="only in the model"):
+            net.load_states(tmp_path / shard)
+    same(values(net), wanted)
+    header = json.dumps({"__metadata__": {"x": ""}}).encode().ljust(ord("{"))
+    (tmp_path / "none").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(CheckpointError, match="none: (?!is JSON)"):
+        net.load_states(tmp_path / "none")
+
+
+def test_unknown_keywords_are_told_the_known_ones(tmp_path):
+    net = small()
+    for call in (net.load, net.save, net.load_states, net.save_states):
+        name = call.__name__
+        with pytest.raises(TypeError, match=rf"^{name}\(\) got .* 'strct'; want f?path, .*"):
+            call(tmp_path / "s", strct=True)

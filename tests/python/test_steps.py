@@ -125,6 +125,40 @@ def test_names_are_paths(tmp_path):
     assert repr(step) == "Step(x, more.0, batch.bias.0, mask -> out, pair.0, pair.1.0, all)"
 
 
+class Shares(module.Module):
+    """A list that it was given, and lists that stand in the result several times."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = layer.Linear(2)
+
+    def forward(self, xs, options):
+        out = self.fc(xs[0])
+        pair = [out, xs[1]]
+        rows = {"first": pair, "all": (pair, [out * 2])}
+        return xs, rows, rows["all"][1], pair, options, rows
+
+
+def test_lists_of_arguments_and_repeated_lists_as_results(tmp_path):
+    model = Shares().eval()
+    xs = [np.full((2, 3), value, np.float32) for value in (1, 2)]
+    options = {"mask": np.ones((2,), np.float32), "mode": "text"}
+    model.save_step(tmp_path / "step.srs", xs, options)
+    step = singa_rs.Step.load(tmp_path / "step.srs")
+    assert [one.name for one in step.arguments] == ["xs.0", "xs.1", "options.mask"]
+    rows = ["first.0", "first.1", "all.0.0", "all.0.1", "all.1.0"]
+    names = ["0.0", "0.1", *(f"1.{row}" for row in rows), "2.0", "3.0", "3.1", "4.mask"]
+    assert [one.name for one in step.results] == [*names, *(f"5.{row}" for row in rows)]
+    given = [one + 3 for one in xs]
+    mask = options["mask"] * 7
+    out = model([from_numpy(one) for one in given], dict(options, mask=from_numpy(mask)))[3][0]
+    out = out.to_numpy()
+    shown = [out, given[1], out, given[1], out * 2]
+    want = [*given, *shown, out * 2, out, given[1], mask, *shown]
+    for got, one in zip(step.run(*given, mask), want, strict=True):
+        assert_equal(got.to_numpy(), one)
+
+
 def test_arguments_that_do_not_fit_are_refused_by_name(tmp_path):
     _, (args, kwargs), step = named_step(tmp_path)
     x, y = args

@@ -71,6 +71,56 @@ def test_the_slope_of_prelu_at_zero():
     assert slopes(autograd.prelu(x, slope), x, slope) == [[0.25, 0.25, 1], [-1]]
 
 
+FIRSTS = {
+    "all": ((3, 3), 1, {}, [[1, 0, 0], [0, 0, 0], [0, 0, 0]]),
+    "uneven": ((3, 3), 2, {}, [[1, 1, 0], [1, 1, 0], [0, 0, 0]]),
+    "line": ((4,), 2, {}, [1, 0, 1, 0]),
+    "uneven line": ((5,), 2, {}, [1, 0, 1, 0, 0]),
+    "rows first": ((3, 4), 1, {(0, 3): 1, (1, 0): 1}, [[0, 0, 0, 1], [0] * 4, [0] * 4]),
+    "rows first, uneven": ((3, 3), (1, 2), {(0, 1): 1, (1, 0): 1}, [[0, 2, 0], [0] * 3, [0] * 3]),
+    "NaN": ((3, 3), 2, {(1, 1): np.nan, (2, 2): INF}, [[0, 0, 0], [0, 4, 0], [0, 0, 0]]),
+    "NaN first": ((4,), 1, {(1,): np.nan, (3,): np.nan}, [0, 1, 0, 0]),
+    "NaN, even": ((2, 2), 1, {(0, 1): np.nan, (1, 0): np.nan}, [[0, 1], [0, 0]]),
+    "volume": ((2, 2, 3), (1, 1, 2), {}, [[[1, 1, 0], [0] * 3], [[0] * 3, [0] * 3]]),
+}
+
+
+@pytest.mark.parametrize("name", FIRSTS)
+def test_the_first_maximum_of_adaptive_windows_gets_the_gradient(name):
+    shape, size, values, want = FIRSTS[name]
+    array = np.zeros((1, 1, *shape))
+    for place, value in values.items():
+        array[0, 0][place] = value
+    x = from_numpy64(array)
+    x.requires_grad = True
+    made = autograd.adaptive_max_pool(x, (size,) * len(shape) if isinstance(size, int) else size)
+    assert slopes(made, x) == [[[want]]]
+
+
+def test_second_derivatives_of_adaptive_maxima():
+    x = leaf(1.0, 4.0, 3.0, 2.0, 0.0)
+    made = autograd.adaptive_max_pool(x.reshape(1, 1, 5), 2)
+    (first,) = autograd.gradients((made**3).sum(), [x], create_graph=True)
+    assert slopes(first, x) == [[0, 24, 18, 0, 0]]
+
+
+def test_what_losses_raise_to_a_bound_gets_the_gradient_of_the_bound():
+    x, t = leaf(0.5, 1.0), leaf(0.0, 0.2)
+    for far in (1e-8, 0.0, -1e8):
+        var = leaf(far, 0.5)
+        made = autograd.gaussian_nll_loss(x, t, var, eps=0.1, reduction="sum")
+        want = (np.log(0.1) + 2.5 + np.log(0.5) + 1.28) / 2
+        np.testing.assert_allclose(made.item(), want, rtol=1e-12)
+        np.testing.assert_allclose(slopes(made, var), [[5 - 12.5, 1 - 1.28]], rtol=1e-12)
+    a, b = leaf(3.0, 4.0), leaf(0.1, 0.2)
+    made = autograd.cosine_similarity(a, b, 0, 0.5)
+    np.testing.assert_allclose(made.item(), 1.1 / 2.5, rtol=1e-12)
+    # d(a b / (|a| length)) / db, where length is 0.5 and changes as |b| does.
+    want = np.array([3.0, 4.0]) / 2.5 - 1.1 / (5 * 0.25) * np.array([0.1, 0.2]) / np.hypot(0.1, 0.2)
+    np.testing.assert_allclose(slopes(made, b), [want], rtol=1e-12)
+    assert slopes(autograd.cosine_similarity(a, leaf(0.0, 0.0), 0), a) == [[0, 0]]
+
+
 def test_probabilities_that_are_wholly_wrong_get_a_gradient():
     x, t = leaf(0.0, 1.0, 0.5), from_numpy64(np.array([1.0, 0, 1]))
     made = autograd.bce_loss(x, t, reduction="none")
@@ -116,3 +166,11 @@ def test_axes_that_there_are_not():
             autograd.tensordot(a, b, axes)
     with pytest.raises(ValueError, match="axis"):
         autograd.mode(a, 0.5)
+
+
+def test_angles_of_infinite_points():
+    """An infinite coordinate changes nothing, as in PyTorch."""
+    for dtype in ("float64", "float32"):
+        y, x = leaf(INF, -INF, 1.0, dtype=dtype), leaf(0.0, 1.0, -INF, dtype=dtype)
+        dy, dx = slopes(autograd.atan2(y, x), y, x)
+        assert dy[:2] == [0, 0] and dx[2] == 0

@@ -273,6 +273,24 @@ def test_layer_norm_of_a_shape():
         autograd.layer_norm(X, w, weight=w)
 
 
+def test_rms_norm_of_a_shape():
+    w = from_numpy(A[0] * 2, dtype="float64")
+    want = A / np.sqrt((A * A).mean((1, 2), keepdims=True) + 1e-5) * A[0] * 2
+    got = autograd.rms_norm(X, normalized_shape=(3, 4), weight=w)
+    np.testing.assert_allclose(got.to_numpy(), want)
+    with pytest.raises(ValueError, match="rms_norm: got normalized_shape .*want its end"):
+        autograd.rms_norm(X, normalized_shape=(3,))
+    with pytest.raises(TypeError, match=r"rms_norm: got \(4,\) for scale.*by keyword"):
+        autograd.rms_norm(X, (4,), w)
+
+
+def test_sorting_is_stable():
+    for stable in (True, False):
+        places = X.argsort(1, stable=stable)
+        assert np.array_equal(places.to_numpy(), A.argsort(1, kind="stable"))
+        assert np.array_equal(autograd.sort(X, 1, stable=stable)[1].to_numpy(), places.to_numpy())
+
+
 def test_scatter_of_a_number():
     indices = from_numpy(np.array([[0], [2]]), dtype="int64")
     got = from_numpy(A[:, :, 0], dtype="float64").scatter(dim=1, index=indices, value=7.0)

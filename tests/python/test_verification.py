@@ -236,3 +236,24 @@ def test_what_is_recorded_by_hand_is_verified():
     np.testing.assert_array_equal(x.to_numpy(), [2, 2, 2])
     graph.run(2)
     np.testing.assert_array_equal(y.to_numpy(), [7, 7, 7])
+
+
+@pytest.mark.parametrize("f", [autograd.softmax, autograd.log_softmax])
+def test_rows_beside_a_tensor_with_more_axes_are_those_along_the_last_axis(f):
+    class Spread(Net):
+        def forward(self, x):
+            return f(self.fc(x), 1) + self.fc(x)[None]
+
+        def train_one_batch(self, x):
+            out = self.forward(x)
+            loss = (out * out).sum()
+            self.optimizer(loss)
+            return out, loss
+
+    made = []
+    for options in ({"verify": False}, {"use_graph": False}):
+        CPU.set_seed(0)
+        net = Spread()
+        net.compile([from_numpy(X)], **options)
+        made.append(steps(net))
+    same(*made)

@@ -194,3 +194,23 @@ def test_only_row_major_tensors_ravel_to_views(take, is_view):
         assert seen.shape == (take(x).numel,)
     seen.fill_(0.0)
     assert (x.to_numpy() == 1).all() != is_view
+
+
+def test_the_diagonal_of_a_matrix_is_a_copy():
+    autograd.training = True
+    x = Tensor(data=np.ones((2, 2)), dtype="float64", stores_grad=True)
+    y = x.diag()
+    y *= 5.0
+    assert x.tolist() == [[1, 1], [1, 1]]
+    assert autograd.gradients((y * y).sum(), xs=x).tolist() == [[50, 0], [0, 50]]
+    x.diagonal().mul_(2.0)
+    assert x.tolist() == [[2, 1], [1, 2]]
+    autograd.training = False
+
+
+def test_windows_are_a_copy():
+    x = Tensor(data=np.arange(4.0))
+    windows = x.unfold(0, 2, 2)
+    windows *= 0.0
+    x += 10.0
+    assert x.tolist() == [10, 11, 12, 13] and windows.tolist() == [[0, 0], [0, 0]]

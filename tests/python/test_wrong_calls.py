@@ -2,8 +2,10 @@
 
 import inspect
 
+import numpy as np
 import pytest
 from singa_rs import (
+    OutOfMemoryError,
     ShapeError,
     autograd,
     data,
@@ -279,3 +281,76 @@ def test_named_functions_keep_their_signatures():
     assert list(inspect.signature(tensor.add_row).parameters) == ["alpha", "v", "beta", "M"]
     assert list(inspect.signature(Tensor.sum).parameters) == ["self", "axis", "keepdims"]
     assert tensor.add_row.__doc__ and autograd.conv2d.__name__ == "conv2d"
+
+
+# ---- what was taken in silence -------------------------------------------------------------------
+
+X = tensor.ones((2, 3))
+SILENT = [
+    (lambda: Placeholder((2,), requires_grad="False"), "Placeholder: requires_grad: got 'False'"),
+    (lambda: Placeholder((2,), name=3), "Placeholder: name: got 3, want a str or None"),
+    (lambda: Tensor((2,), name=3), "Tensor: name: got 3, want a str or None"),
+    (lambda: setattr(tensor.ones(2), "name", 3), "name: got 3, want a str or None"),
+    (lambda: tensor.zeros(""), "zeros: got '' for shape, want an int or list of ints"),
+    (lambda: tensor.zeros({}), "zeros: got {} for shape"),
+    (lambda: tensor.zeros((2,), "flaot32"), "zeros: got 'flaot32', want a device .* or a dtype"),
+    *[(lambda axis=axis: X.sum(axis=axis), "sum: got .* for axis") for axis in ("", {}, {1})],
+    *[(lambda axis=axis: X.softmax(axis), "softmax: ") for axis in ("", {}, {1})],
+    (lambda: X.flip({0}), "flip: "),
+    (lambda: X.cuda("a"), "cuda: got 'a' for device"),
+    (lambda: layer.Gemm(2, bias_shape=3), "Gemm: bias_shape: got 3, want a shape"),
+    (lambda: initializer.orthogonal(tensor.ones((2, 2)), float("nan")), "orthogonal: got gain nan"),
+    *[
+        (lambda call=call, fans=fans: call(tensor.zeros((2, 2)), *fans), "got fans .* want finite")
+        for call in (initializer.uniform, initializer.gaussian)
+        for fans in ((float("nan"), 3), (2, float("nan")), (float("inf"), 0), (-1, 0))
+    ],
+    (lambda: device.create_cuda_gpus(-7), "create_cuda_gpus: num: got -7, want at least 0"),
+    *[
+        (lambda call=call: call(np.array([True, False])), "got ndarray of shape .* want a bool")
+        for call in (
+            lambda one: autograd.CumSum(0, one),
+            lambda one: autograd.CumProd(0, reverse=one),
+            lambda one: autograd.Sort(0, one),
+            lambda one: autograd.TopK(1, 0, one),
+            lambda one: autograd.Triangle(one, 0),
+            device.get_default_device().EnableGraph,
+            device.get_default_device().RunGraph,
+        )
+    ],
+]
+
+
+@pytest.mark.parametrize("call, message", SILENT)
+def test_what_was_taken_in_silence(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_ratios_of_dropout(training):
+    with autograd._training_scope(training):
+        for wrong in (None, "", [], {}, "a"):
+            with pytest.raises(TypeError, match="dropout: ratio: got .*, want a number"):
+                autograd.dropout(X, wrong)
+        for wrong in (float("nan"), -3, 7, float("inf")):
+            with pytest.raises(ValueError, match="dropout: ratio: got .*, want a finite number"):
+                autograd.dropout(X, wrong)
+        for right in (0, 0.0, np.float32(0), np.int64(0)):
+            assert autograd.dropout(X, right) is X
+        assert not training or not autograd.dropout(X, 1).to_numpy().any()
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: autograd.histogram(X, bins=10**13), "histogram: "),
+        (lambda: X.histogram(bins=10**13), "histogram: "),
+        (lambda: autograd.pad(X, "reflect", [10**13] * 4), "pad: "),
+        (lambda: layer.ReflectionPad1d(10**13)(tensor.ones((1, 1, 8))), "pad: "),
+        (lambda: autograd.tensor_split(X, 10**13), "tensor_split: "),
+    ],
+)
+def test_memory_that_there_is_not_is_named(call, message):
+    with pytest.raises(OutOfMemoryError, match=f"^{message}"):
+        call()

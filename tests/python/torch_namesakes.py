@@ -113,7 +113,7 @@ ERRORS = {
     "tensor.zeros((2, 3), device='foo')": "zeros: got 'foo' for device, want a Device",
     "tensor.rand(2, device='foo')": "rand: got 'foo' for device",
     "tensor.eye(2, device=1)": "eye: got 1 for device",
-    "tensor.zeros((2, 3), 'no dtype')": "zeros: got 'no dtype' for device",
+    "tensor.zeros((2, 3), 'no dtype')": "zeros: got 'no dtype', want a device",
     "autograd.isin(t, t, True)": "isin",
     "autograd.gradient(t, 1.0, 1.0)": "gradient",
     "autograd.cumsum(t, 0, 'float64')": "cumsum: exclusive: got 'float64', want a bool",

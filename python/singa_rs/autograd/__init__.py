@@ -115,10 +115,13 @@ _LAYERS = (
     "AvgPool2d",
     "BatchNorm2d",
     "Conv2d",
+    "LSTM",
     "Linear",
     "MaxPool1d",
     "MaxPool2d",
     "Pooling2d",
+    "RNN",
+    "RNN_Base",
     "SeparableConv2d",
 )
 

@@ -14,6 +14,8 @@ from ..autograd.results import (
     SVDResult,
     ValuesIndices,
 )
+from ..layer import LSTM as LSTM
+from ..layer import RNN as RNN
 from ..layer import AvgPool1d as AvgPool1d
 from ..layer import AvgPool2d as AvgPool2d
 from ..layer import BatchNorm2d as BatchNorm2d
@@ -22,6 +24,7 @@ from ..layer import Linear as Linear
 from ..layer import MaxPool1d as MaxPool1d
 from ..layer import MaxPool2d as MaxPool2d
 from ..layer import Pooling2d as Pooling2d
+from ..layer import RNN_Base as RNN_Base
 from ..layer import SeparableConv2d as SeparableConv2d
 from ..tensor import Tensor
 from ..tensor.takers import TensorLike
@@ -106,6 +109,7 @@ class Rule(Operator):
     def __call__(self, *xs: TensorLike) -> tuple[Tensor, ...]: ...
     def backward(self, *dys: Tensor) -> Any: ...
     def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]: ...
+    def gradients_again(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> Any: ...
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None: ...
     def load(self, i: int) -> Tensor: ...
     def origins(self) -> Sequence[str]: ...
@@ -502,9 +506,13 @@ def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor: ...
 @overload
 def argpartition(x: TensorLike, kth: int, dim: int | None = -1) -> Tensor: ...
 @overload
-def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Tensor: ...
+def argsort(
+    x: TensorLike, axis: int | None = -1, descending: bool = False, *, stable: bool = True
+) -> Tensor: ...
 @overload
-def argsort(x: TensorLike, dim: int | None = -1, descending: bool = False) -> Tensor: ...
+def argsort(
+    x: TensorLike, dim: int | None = -1, descending: bool = False, *, stable: bool = True
+) -> Tensor: ...
 def argwhere(x: TensorLike) -> Tensor: ...
 def around(x: TensorLike, decimals: int = 0) -> Tensor: ...
 def array_equal(a: TensorLike, b: Any, equal_nan: bool = False) -> bool: ...
@@ -1538,11 +1546,21 @@ def right_shift(a: Any, b: Any) -> Tensor: ...
 def rint(x: TensorLike) -> Tensor: ...
 @overload
 def rms_norm(
-    x: TensorLike, scale: TensorLike | None = None, axis: int = -1, eps: float = 1e-05
+    x: TensorLike,
+    scale: TensorLike | None = None,
+    axis: int = -1,
+    eps: float = 1e-05,
+    *,
+    normalized_shape: int | Sequence[int] | None = None,
 ) -> Tensor: ...
 @overload
 def rms_norm(
-    x: TensorLike, scale: TensorLike | None = None, dim: int = -1, eps: float = 1e-05
+    x: TensorLike,
+    weight: TensorLike | None = None,
+    dim: int = -1,
+    eps: float = 1e-05,
+    *,
+    normalized_shape: int | Sequence[int] | None = None,
 ) -> Tensor: ...
 def rnn(
     x: TensorLike,
@@ -1706,9 +1724,13 @@ def solve_triangular(
     a: TensorLike, b: Any, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor: ...
 @overload
-def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> ValuesIndices: ...
+def sort(
+    x: TensorLike, axis: int | None = -1, descending: bool = False, *, stable: bool = True
+) -> ValuesIndices: ...
 @overload
-def sort(x: TensorLike, dim: int | None = -1, descending: bool = False) -> ValuesIndices: ...
+def sort(
+    x: TensorLike, dim: int | None = -1, descending: bool = False, *, stable: bool = True
+) -> ValuesIndices: ...
 def space_to_depth(x: TensorLike, blocksize: int, mode: str = "DCR") -> Tensor: ...
 def split(
     x: TensorLike, axis: int, parts: Sequence[int] | None = None, num_output: int | None = None
@@ -1986,6 +2008,7 @@ __all__ = [
     "HardSigmoid",
     "Hypot",
     "Identity",
+    "LSTM",
     "LeakyRelu",
     "LeftShift",
     "Less",
@@ -2026,7 +2049,9 @@ __all__ = [
     "Pooling2d",
     "PoolingHandle",
     "Pow",
+    "RNN",
     "RNNHandle",
+    "RNN_Base",
     "RankingLoss",
     "ReLU",
     "Reciprocal",

@@ -9,9 +9,11 @@ from typing import Any
 from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import wholes
+from . import ops
+from .along import take_along_axis
 from .casting import floating
 from .pooling import PoolingHandle, pooling_2d
-from .reduce import reduce_max, reduce_mean
+from .reduce import argmax, reduce_mean
 from .shape import cat, reshape, slice
 from .table import public
 
@@ -43,14 +45,26 @@ def _sizes(x: Tensor, output_size: Sizes, name: str) -> tuple[int, ...]:
 
 def _along(x: Tensor, axis: int, size: int, is_max: bool) -> Tensor:
     """Maxima or means of `size` windows along one axis."""
-    n, over = x.shape[axis], reduce_max if is_max else reduce_mean
+    n = x.shape[axis]
     if n == size:
         return x
+    ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
+    if is_max:
+        return take_along_axis(x, _first_maxima(x.detach(), axis, ends), axis)
     if n % size == 0:
         parts = reshape(x, (*x.shape[:axis], size, n // size, *x.shape[axis + 1 :]))
-        return over(parts, axis + 1, 0)
-    ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
-    return cat([over(slice(x, [a], [b], [axis]), axis, 1) for a, b in ends], axis)
+        return reduce_mean(parts, axis + 1, 0)
+    return cat([reduce_mean(slice(x, [a], [b], [axis]), axis, 1) for a, b in ends], axis)
+
+
+def _first_maxima(x: Tensor, axis: int, ends: list[tuple[int, int]]) -> Tensor:
+    """Where along an axis the first of the greatest elements of each window is."""
+    size, each = len(ends), x.shape[axis] // len(ends)
+    if size * each == x.shape[axis]:
+        parts = ops.reshape(x, (*x.shape[:axis], size, each, *x.shape[axis + 1 :]))
+        starts = ops.arange(size, x, step=each)
+        return argmax(parts, axis + 1) + ops.reshape(starts, (size,) + (1,) * (x.rank - axis - 1))
+    return cat([argmax(slice(x, [a], [b], [axis]), axis, 1) + a for a, b in ends], axis)
 
 
 def _adaptive(x: Tensor, output_size: Sizes, name: str, is_max: bool) -> Tensor:
@@ -60,7 +74,8 @@ def _adaptive(x: Tensor, output_size: Sizes, name: str, is_max: bool) -> Tensor:
     if x.rank == 4 and len(sizes) == 2 and not any(n % m for n, m in zip(have, sizes, strict=True)):
         window = [n // m for n, m in zip(have, sizes, strict=True)]
         return pooling_2d(PoolingHandle(window, window, 0, is_max), x)
-    for axis, size in enumerate(sizes, x.rank - len(sizes)):
+    # From the last axis on, the first maximum is that in row-major order, as `pooling_2d` has it.
+    for axis, size in reversed(list(enumerate(sizes, x.rank - len(sizes)))):
         x = _along(x, axis, size, is_max)
     return x
 
@@ -86,6 +101,8 @@ def adaptive_avg_pool(x: Tensor, output_size: Sizes) -> Tensor:
 @public()
 def adaptive_max_pool(x: Tensor, output_size: Sizes) -> Tensor:
     """The maxima of the windows of `adaptive_avg_pool` (PyTorch adaptive_max_pool1d, 2d, 3d).
+
+    Of equal elements the first counts, and NaN is greater than all numbers, as in `max_pool`.
 
     Raises:
         ShapeError: too few axes, or an axis without elements.

@@ -140,7 +140,7 @@ def take_along_dim(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
 
 @as_method("t")
 def _t(self: Tensor) -> Tensor:
-    """A view of a matrix with its axes exchanged; less than two dimensions stay (PyTorch t).
+    """A view of a matrix with its axes exchanged; fewer than two dimensions stay (PyTorch t).
 
     Raises:
         ShapeError: more than two dimensions.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,18 +10,19 @@ import numpy as np
 from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import whole
+from ..tensor.placing import row_major
 from . import ops
 from .index import as_indices, gather
 from .reduce import as_axes
 from .rule import Rule
-from .scan import _flat
+from .scan import flattened
 from .table import public
 
 
 def flat_places(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
     """The places along `axis` as indices into a row-major tensor of `shape`, flattened. Along the
     other axes they are of the first elements."""
-    steps = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    steps = row_major(shape)
     made = ops.scalar_op("mul", steps[axis])(places)
     for i, (extent, step) in enumerate(zip(places.shape, steps, strict=True)):
         if i != axis and extent != 1:
@@ -91,7 +91,7 @@ def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
         ShapeError: indices of a shape that does not fit.
         ValueError: an index out of range or with a fraction; an axis that `x` does not have.
     """
-    x, axis = _flat(x, axis)
+    x, axis = flattened(x, axis)
     return TakeAlongAxis(indices, axis)(x)[0]
 
 
@@ -101,7 +101,7 @@ def take(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
 
     Indices, shapes and errors are as in `gather`.
     """
-    x, axis = _flat(x, axis)
+    x, axis = flattened(x, axis)
     return gather(x, axis, indices)
 
 

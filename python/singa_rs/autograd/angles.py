@@ -14,8 +14,8 @@ from ..tensor.dtypes import fits
 from ..tensor.numbers import as_number
 from . import binary, ops
 from .casting import cast
-from .finite import _flags
-from .pairs import _operands, float_operands
+from .finite import flags_of
+from .pairs import as_operands, float_operands
 from .precision import rounded_once
 from .rule import KeepsShape, Rule
 from .shape import clone
@@ -49,11 +49,13 @@ class Atan2(Rule):
         return ops.where(_is_negative(y), ops.neg(angle), angle)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
-        """`dy x / (x**2 + y**2)` and `-dy y / (x**2 + y**2)`, 0 for (0, 0)."""
+        """`dy x / (x**2 + y**2)` and `-dy y / (x**2 + y**2)`, 0 for (0, 0) and for an infinite
+        operand beside a finite one."""
         y, x = self.load(0), self.load(1)
         most = ops.op("binary", f="maximum")(_unary("abs", y), _unary("abs", x))
         one = ops.full((), 1, most)
-        most = ops.where(ops.scalar_op("eq", 0)(most), one, most)
+        has_unit = ops.op("binary", f="ne")(most, ops.scale(most, 2))  # neither 0 nor infinite
+        most = ops.where(has_unit, most, one)
         y_unit, x_unit = ops.div(y, most), ops.div(x, most)
         squares = ops.add(_unary("square", y_unit), _unary("square", x_unit))
         squares = ops.where(ops.scalar_op("eq", 0)(squares), one, squares)
@@ -94,7 +96,7 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
         return FUNCTIONS["clip"](x, min, max)
     min, max = _binding(min, x, -1), _binding(max, x, 1)
     given = [one for one in (min, max) if one is not None]
-    made, *bounds = _operands("clamp", x, *given)
+    made, *bounds = as_operands("clamp", x, *given)
     if min is not None:
         made = binary.FUNCTIONS["maximum"](made, bounds[0])
     if max is not None:
@@ -154,10 +156,10 @@ def float_power(x: Tensor, exponent: Any) -> Tensor:
 @public(methods="isposinf")
 def isposinf(x: Tensor) -> Tensor:
     """Whether each element is infinity, bool (NumPy isposinf)."""
-    return _flags(x, ops.scalar_op("eq", math.inf), False)
+    return flags_of(x, ops.scalar_op("eq", math.inf), False)
 
 
 @public(methods="isneginf")
 def isneginf(x: Tensor) -> Tensor:
     """Whether each element is minus infinity, bool (NumPy isneginf)."""
-    return _flags(x, ops.scalar_op("eq", -math.inf), False)
+    return flags_of(x, ops.scalar_op("eq", -math.inf), False)

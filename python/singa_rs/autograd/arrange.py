@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import ShapeError, bool_
+from ..refusals import flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import device_of
 from ..tensor.numbers import whole, wholes
@@ -108,7 +109,8 @@ class Triangle(Rule):
     """One triangle of matrices, zeros in the other (ONNX Trilu)."""
 
     def __init__(self, upper: bool, k: int) -> None:
-        self.upper, self.k = upper, whole(k, "triu: k" if upper else "tril: k")
+        self.upper = flag(upper, "triu: upper")
+        self.k = whole(k, "triu: k" if upper else "tril: k")
 
     def forward(self, x: Tensor) -> Tensor:
         name, shape = "triu" if self.upper else "tril", x.shape
@@ -134,7 +136,7 @@ def tril(x: Tensor, k: int = 0) -> Tensor:
     tril, ONNX Trilu); of any dtype.
 
     Raises:
-        ShapeError: less than two dimensions.
+        ShapeError: fewer than two dimensions.
     """
     return Triangle(False, k)(x)[0]
 
@@ -145,7 +147,7 @@ def triu(x: Tensor, k: int = 0) -> Tensor:
     triu, ONNX Trilu); of any dtype.
 
     Raises:
-        ShapeError: less than two dimensions.
+        ShapeError: fewer than two dimensions.
     """
     return Triangle(True, k)(x)[0]
 

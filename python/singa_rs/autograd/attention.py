@@ -21,6 +21,7 @@ from .order import is_traced
 from .rule import Rule
 from .shape import cat, reshape, split, stack
 from .table import public
+from .views import broadcasts
 
 _NAME = "scaled_dot_product_attention"
 
@@ -92,11 +93,7 @@ def _spread(x: Any, name: str, shape: tuple[int, ...]) -> Tensor:
     """A tensor that broadcasts to a shape."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{_NAME}: got {type(x).__name__} for {name}, want a Tensor")
-    try:
-        fits = np.broadcast_shapes(x.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts(x.shape, shape):
         raise ShapeError(f"{_NAME}: got a {name} {x.shape}, want one for {shape}")
     return x
 

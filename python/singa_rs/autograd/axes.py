@@ -102,7 +102,7 @@ def fliplr(x: Tensor) -> Tensor:
     """A view with the columns in the opposite order (NumPy fliplr).
 
     Raises:
-        ValueError: less than two dimensions.
+        ValueError: fewer than two dimensions.
     """
     return _flipped("fliplr", x, 1)
 
@@ -206,7 +206,7 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of at most `chunks` parts along an axis, all of one size but the last (PyTorch chunk).
 
     Raises:
-        ValueError: less than one part; an axis that `x` does not have.
+        ValueError: fewer than one part; an axis that `x` does not have.
     """
     count = whole(chunks, "chunk: chunks")
     (along,) = as_axes(whole(axis, "chunk: axis"), x.rank, "chunk")

@@ -13,7 +13,7 @@ from .casting import cast
 from .index import Where, as_indices, embedding
 from .reduce import reduce_max, reduce_sum
 from .searching import searchsorted
-from .segments import _Total, combined, counts
+from .segments import Total, combined, counts
 from .table import public
 
 MODES = ("mean", "sum", "max")
@@ -107,22 +107,20 @@ def embedding_bag(
 
 def _of_rows(rows: Tensor, known: Tensor | None, mode: str) -> Tensor:
     """Of bags of one length, (N, L, m)."""
-    n, length, width = rows.shape
-    if mode == "max" and not length:
-        return ops.full((n, width), 0, rows)
-    made = (reduce_max if mode == "max" else reduce_sum)(rows, 1, False)
+    length = rows.shape[1]  # the sum of none is 0, and leads to the table
+    made = (reduce_max if mode == "max" and length else reduce_sum)(rows, 1, False)
     count: Any = length if known is None else ops.reduce_op("sum", (1,), True)(known)
     return _finished(made, count, mode)
 
 
 def _of_segments(rows: Tensor, known: Tensor | None, bags: Tensor, size: int, mode: str) -> Tensor:
     """Of bags one after another, (M, m)."""
-    if mode == "max":
+    if mode == "max" and rows.numel:
         least = ops.full((size, rows.shape[1]), -math.inf, rows)
         least.requires_grad = False
         made = combined(least, bags, rows, "max")
     else:
-        made = _Total(bags, size)(rows)[0]
+        made = Total(bags, size)(rows)[0]
     if known is None:
         count = counts(bags, size)
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError, float64
-from ..refusals import is_integral
+from ..refusals import is_integral, strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import from_numpy
 from ..tensor.numbers import as_array, real, whole
@@ -21,12 +21,11 @@ from .precision import rounded_once
 from .reduce import as_axes
 from .running import convolve, vectors
 from .scan import cumsum
-from .searching import _comparable, _read, searchsorted
-from .segments import _Total, counts
+from .searching import comparable, read, searchsorted
+from .segments import Total, counts
 from .shape import plain_reshape
 from .sorting import sort
 from .table import public
-from .terms import flag
 
 #: Up to how many values each element is compared with all of them.
 _FEW = 16
@@ -41,8 +40,8 @@ def isin(x: Tensor, values: Any, *, invert: bool = False) -> Tensor:
         values: a tensor, an array or a list, of any shape.
         invert: whether it is not.
     """
-    opposite = flag(invert, "isin: invert")
-    x, among = _comparable(x, values)
+    opposite = strict_flag(invert, "isin: invert")
+    x, among = comparable(x, values)
     among = ops.reshape(among, (among.numel,))
     equal = ops.op("binary", f="eq")
     if not among.numel:
@@ -74,7 +73,7 @@ def digitize(x: Tensor, bins: Any, right: bool = False) -> Tensor:
         ShapeError: more than one dimension.
         ValueError: an array that is not sorted.
     """
-    side = "left" if flag(right, "digitize: right") else "right"
+    side = "left" if strict_flag(right, "digitize: right") else "right"
     if not isinstance(bins, Tensor):
         array = as_array(bins, "digitize: bins")
         steps = np.diff(array) if array.ndim == 1 else np.zeros(0)
@@ -104,7 +103,7 @@ def _edges(x: Tensor, bins: Any, bounds: Any) -> Tensor:
     if count < 1:
         raise ValueError(f"histogram: got {count} bins, want at least 1")
     if bounds is None:
-        array = _read("histogram", x, "give bounds").astype(np.float64)
+        array = read("histogram", x, "give bounds").astype(np.float64)
         low, high = (float(array.min()), float(array.max())) if array.size else (0.0, 1.0)
     else:
         if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
@@ -122,7 +121,7 @@ def _edges(x: Tensor, bins: Any, bounds: Any) -> Tensor:
 def histogram(
     x: Tensor,
     bins: Any = 10,
-    range: Any = None,  # noqa: A002 - NumPy's name
+    range: Any = None,  # NumPy's name
     density: bool = False,
     weights: Any = None,
 ) -> tuple[Tensor, Tensor]:
@@ -140,10 +139,10 @@ def histogram(
 
     Raises:
         ShapeError: bounds or weights of another shape.
-        ValueError: less than one interval; bounds that are not finite, or in the wrong order.
+        ValueError: fewer than one interval; bounds that are not finite, or in the wrong order.
         GraphError: a tensor that is only recorded, without bounds.
     """
-    is_density, edges = flag(density, "histogram: density"), _edges(x, bins, range)
+    is_density, edges = strict_flag(density, "histogram: density"), _edges(x, bins, range)
     edges.requires_grad = False
     size = edges.numel - 1
     flat = cast(plain_reshape(x.detach(), (x.numel,)), float64)
@@ -172,7 +171,7 @@ def _counted(x: Tensor, places: Tensor, size: int, weights: Any) -> Tensor:
     if given.shape != x.shape:
         shapes = f"weights of shape {given.shape} for {x.shape}"
         raise ShapeError(f"histogram: got {shapes}, want equal shapes")
-    return _Total(places, size)(plain_reshape(given, (x.numel,)))[0]
+    return Total(places, size)(plain_reshape(given, (x.numel,)))[0]
 
 
 @public()

@@ -15,7 +15,7 @@ from .index import where
 from .mode import mode
 from .pooling import avg_pool
 from .repeat import depth_to_space, pad, space_to_depth
-from .sampling import _uniform
+from .sampling import uniform
 from .shape import plain_reshape, transpose
 from .table import public
 from .terms import limited, wide
@@ -32,7 +32,7 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
 
     Raises:
         ShapeError: no channels, or channels that cannot be divided.
-        ValueError: less than one group.
+        ValueError: fewer than one group.
     """
     count = whole(groups, "channel_shuffle: groups")
     if count < 1:
@@ -59,7 +59,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     pixel_shuffle, ONNX DepthToSpace with mode "CRD").
 
     Raises:
-        ShapeError: less than three axes, or channels that cannot be divided.
+        ShapeError: fewer than three axes, or channels that cannot be divided.
         ValueError: a factor below 1.
     """
     by = whole(upscale_factor, "pixel_shuffle: upscale_factor")
@@ -73,7 +73,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     (PyTorch pixel_unshuffle).
 
     Raises:
-        ShapeError: less than three axes, or extents that cannot be divided.
+        ShapeError: fewer than three axes, or extents that cannot be divided.
         ValueError: a factor below 1.
     """
     by = whole(downscale_factor, "pixel_unshuffle: downscale_factor")
@@ -97,7 +97,7 @@ def local_response_norm(
         alpha, beta, k: numbers.
 
     Raises:
-        ShapeError: less than three axes.
+        ShapeError: fewer than three axes.
         ValueError: a size below 1.
     """
     name = "local_response_norm"
@@ -134,7 +134,7 @@ def _alpha_dropped(op: str, x: Tensor, ratio: Any, shape: tuple[int, ...]) -> Te
     p, x = _share(op, ratio), floating(x)
     if not (mode.training and p):
         return x
-    kept = ops.scalar_op("ge", p)(_uniform(x, shape))
+    kept = ops.scalar_op("ge", p)(uniform(x, shape))
     kept.requires_grad = False
     scale = ((1 - p) * (1 + p * _SATURATED**2)) ** -0.5
     made = where(kept, wide(x), _SATURATED)
@@ -187,6 +187,6 @@ def feature_dropout(x: Tensor, ratio: float = 0.5) -> Tensor:
     shape = _channels("feature_dropout", x)
     if not (mode.training and p):
         return x
-    kept = ops.scalar_op("ge", p)(_uniform(x, shape))
+    kept = ops.scalar_op("ge", p)(uniform(x, shape))
     kept.requires_grad = False
     return where(kept, x * (1 / (1 - p)), 0.0)

@@ -37,7 +37,7 @@ def _is_labels(x: Tensor, shape: tuple[int, ...], along: int) -> bool:
     return shape == without or shape == tuple(single)
 
 
-def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _Labels:
+def labels_of(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _Labels:
     """Checks class indices when they are used, and finds their places."""
     rows, classes = x.shape[:along] + x.shape[along + 1 :], x.shape[along]
     of = "nll_loss" if name == "nll_loss" else "cross_entropy"
@@ -79,7 +79,7 @@ def _only(flags: Tensor, x: Tensor) -> Tensor:
     return Where(flags)(x, ops.full((), 0, x))[0]
 
 
-def _class_weights(name: str, weight: Any, x: Tensor, along: int) -> Tensor | None:
+def class_weights(name: str, weight: Any, x: Tensor, along: int) -> Tensor | None:
     """One weight for each class."""
     if weight is None:
         return None
@@ -117,8 +117,8 @@ def _of_labels(
     name: str, x: Tensor, t: Any, along: int, options: _Options, smoothing: float = 0.0
 ) -> tuple[Tensor, Tensor | int]:
     """The terms of log probabilities given class indices, and what divides their sum."""
-    labels = _labels(name, x, t, along, options.ignored)
-    weight = _class_weights(name, options.weight, x, along)
+    labels = labels_of(name, x, t, along, options.ignored)
+    weight = class_weights(name, options.weight, x, along)
     own = take_along_axis(x, column(labels.places, along), along)
     rows = 0 - plain_reshape(own, labels.places.shape)
     if labels.counts is not None:
@@ -179,7 +179,7 @@ def nll_loss(
     if not _is_labels(given, _shape(name, t), along):
         raise _unfit(name, x, t, "one class index for each row")
     rows, total = _of_labels(name, wide(given), t, along, options)
-    return reduced(name, rows, reduction, given.dtype, total)
+    return reduced(rows, reduction, given.dtype, total)
 
 
 def _logits(name: str, x: Any, axis: Any) -> tuple[Tensor, int]:
@@ -256,7 +256,7 @@ def softmax_cross_entropy(
             return _fused(given, t, along, is_labels, options.ignored)
         except ValueError:
             if is_labels:  # which names the label
-                _labels(name, given, t, along, options.ignored)
+                labels_of(name, given, t, along, options.ignored)
             raise
     logs = log_softmax(wide(given), along)
     if is_labels:
@@ -264,7 +264,7 @@ def softmax_cross_entropy(
     else:
         rows = _of_weights(name, logs, t, along, options, smoothing)
         total = rows.numel
-    return reduced(name, rows, reduction, given.dtype, total)
+    return reduced(rows, reduction, given.dtype, total)
 
 
 def _fused(x: Tensor, t: Any, along: int, is_labels: bool, ignored: int | None) -> Tensor:
@@ -311,7 +311,7 @@ def _of_weights(
     logs, t = _Known()(logs, t)[0], t / reduce_sum(t, along, 1)
     if smoothing:
         t = t * (1 - smoothing) + smoothing / logs.shape[along]
-    weight = _class_weights(name, options.weight, logs, along)
+    weight = class_weights(name, options.weight, logs, along)
     if weight is not None:
         t = t * _along_classes(weight, logs, along)
     return 0 - reduce_sum(logs * t, along, 0)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .._core import DType, ShapeError
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import binary, ops, unary  # noqa: F401 - their rows are in the table then
@@ -13,7 +14,7 @@ from .casting import cast, promoted
 from .index import Where
 from .reduce import as_axes, reduce_max, reduce_sum
 from .table import FUNCTIONS, public
-from .terms import alike, check_reduction, flag, like, limited, reduced, result_dtype, wide
+from .terms import alike, check_reduction, like, limited, raised, reduced, result_dtype, wide
 
 #: The least square whose root a float32 and its gradient can hold.
 _LEAST_SQUARE = 1e-37
@@ -31,12 +32,12 @@ def l1_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`.
 
     Raises:
-        ShapeError: different shapes, or the mean of no elements.
+        ShapeError: different shapes.
         ValueError: an unknown reduction.
     """
     check_reduction("l1_loss", reduction)
     wide_x, wide_t = alike("l1_loss", x, t)
-    return reduced("l1_loss", _abs(wide_x - wide_t), reduction, result_dtype(x))
+    return reduced(_abs(wide_x - wide_t), reduction, result_dtype(x))
 
 
 def _huber(x: Tensor, t: Tensor, delta: float) -> Tensor:
@@ -57,7 +58,7 @@ def huber_loss(x: Tensor, t: Any, reduction: str = "mean", delta: float = 1.0) -
     delta = limited(delta, "huber_loss: delta", math.ulp(0.0))
     wide_x, wide_t = alike("huber_loss", x, t)
     terms = _huber(wide_x, wide_t, delta)
-    return reduced("huber_loss", terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 @public(precision="wide")
@@ -72,7 +73,7 @@ def smooth_l1_loss(x: Tensor, t: Any, reduction: str = "mean", beta: float = 1.0
     beta = limited(beta, f"{name}: beta")
     wide_x, wide_t = alike(name, x, t)
     terms = _huber(wide_x, wide_t, beta) / beta if beta else _abs(wide_x - wide_t)
-    return reduced(name, terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 # ---- angles --------------------------------------------------------------------------------------
@@ -84,7 +85,7 @@ def _root(squares: Tensor, least: float) -> Tensor:
     return _sqrt(_clip(squares, least, None))
 
 
-def _together(name: str, *xs: Any) -> tuple[list[Tensor], DType]:
+def together(name: str, *xs: Any) -> tuple[list[Tensor], DType]:
     """Tensors in the dtype to compute in, and the dtype of the result."""
     for x in xs:
         if not isinstance(x, Tensor):
@@ -95,7 +96,7 @@ def _together(name: str, *xs: Any) -> tuple[list[Tensor], DType]:
 
 
 def _cosine(a: Tensor, b: Tensor, axis: int, eps: float) -> Tensor:
-    lengths = [_root(reduce_sum(x * x, axis, 1), eps * eps) for x in (a, b)]
+    lengths = [raised(_root(reduce_sum(x * x, axis, 1), _LEAST_SQUARE), eps) for x in (a, b)]
     return reduce_sum(a * b / (lengths[0] * lengths[1]), axis, 0)
 
 
@@ -107,7 +108,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) 
         x1, x2: tensors of as many axes, which broadcast, with the same extent along the axis;
             integers become float32.
         axis: the vectors' axis (PyTorch's `dim`), which the result lacks.
-        eps: the least length, which takes the place of a smaller one; from 1e-18.
+        eps: the least length, which takes the place of a smaller one; from 1e-18. The gradient is
+            that of the length itself then, as in PyTorch.
 
     Raises:
         ShapeError: shapes that do not fit.
@@ -115,7 +117,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) 
     """
     name = "cosine_similarity"
     eps = limited(eps, f"{name}: eps", 1e-18)
-    (a, b), dtype = _together(name, x1, x2)
+    (a, b), dtype = together(name, x1, x2)
     (along,) = as_axes(whole(axis, f"{name}: axis"), a.rank, name)
     if a.rank != b.rank or a.shape[along] != b.shape[along]:
         want = f"as many axes and the same extent along axis {axis}"
@@ -138,20 +140,20 @@ def cosine_embedding_loss(
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `t`.
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no pairs.
+        ShapeError: shapes that do not fit.
         ValueError: a margin out of its range, or an unknown reduction.
     """
     name = "cosine_embedding_loss"
     check_reduction(name, reduction)
     margin = limited(margin, f"{name}: margin", -1, 1)
-    (a, b), dtype = _together(name, x1, x2)
+    (a, b), dtype = together(name, x1, x2)
     t = like(name, t, a)
     if a.rank not in (1, 2) or a.shape != b.shape or t.shape != a.shape[:-1]:
         shapes = f"{a.shape}, {b.shape}, {t.shape}"
         raise ShapeError(f"{name}: got shapes {shapes}, want (N, D), (N, D), (N,)")
     cosine = _cosine(a, b, a.rank - 1, 1e-8)
     terms = Where(ops.scalar_op("gt", 0)(t))(1 - cosine, _relu(cosine - margin))[0]
-    return reduced(name, terms, reduction, dtype)
+    return reduced(terms, reduction, dtype)
 
 
 # ---- triplets ------------------------------------------------------------------------------------
@@ -192,18 +194,18 @@ def triplet_margin_loss(
         reduction: "mean" or "sum", both of shape (1,), or "none", of shape (N,).
 
     Raises:
-        ShapeError: different shapes, or the mean of no triplets.
+        ShapeError: different shapes.
         ValueError: a number out of its range, or an unknown reduction.
     """
     name = "triplet_margin_loss"
     check_reduction(name, reduction)
     margin, eps = limited(margin, f"{name}: margin"), limited(eps, f"{name}: eps")
     p = math.inf if p == math.inf else limited(p, f"{name}: p", 1)
-    xs, dtype = _together(name, anchor, positive, negative)
+    xs, dtype = together(name, anchor, positive, negative)
     if xs[0].rank not in (1, 2) or len({x.shape for x in xs}) > 1:
         shapes = ", ".join(str(x.shape) for x in xs)
         raise ShapeError(f"{name}: got shapes {shapes}, want equal ones of (N, D) or (D,)")
     near, far = (_distance(xs[0], x, p, eps) for x in xs[1:])
-    if flag(swap, f"{name}: swap"):
+    if strict_flag(swap, f"{name}: swap"):
         far = _minimum(far, _distance(xs[1], xs[2], p, eps))
-    return reduced(name, _relu(near - far + margin), reduction, dtype)
+    return reduced(_relu(near - far + margin), reduction, dtype)

@@ -6,16 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from . import ops, unary
 from .index import Where
 from .table import public
-from .terms import REDUCTIONS, alike, check_reduction, flag, like, reduced, result_dtype
+from .terms import REDUCTIONS, alike, check_reduction, like, reduced, result_dtype
 
 _exp, _log, _softplus = (unary.FUNCTIONS[name] for name in ("exp", "log", "softplus"))
 
 
-def _weighted(name: str, what: str, terms: Tensor, weight: Any) -> Tensor:
+def weighted(name: str, what: str, terms: Tensor, weight: Any) -> Tensor:
     """Terms times a weight that broadcasts to their shape."""
     if weight is None:
         return terms
@@ -54,16 +55,16 @@ def binary_cross_entropy_with_logits(
             of `x`.
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no elements.
+        ShapeError: shapes that do not fit.
         ValueError: an unknown reduction.
     """
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
     logits, target = alike(name, x, t)
-    positive = _weighted(name, "pos_weight", target * _softplus(-logits), pos_weight)
+    positive = weighted(name, "pos_weight", target * _softplus(-logits), pos_weight)
     terms = positive + (1 - target) * _softplus(logits)
-    terms = _weighted(name, "weight", terms, weight)
-    return reduced(name, terms, reduction, result_dtype(x))
+    terms = weighted(name, "weight", terms, weight)
+    return reduced(terms, reduction, result_dtype(x))
 
 
 @public(precision="wide")
@@ -80,18 +81,18 @@ def kl_div(x: Tensor, t: Any, reduction: str = "mean", log_target: bool = False)
         log_target: whether `t` holds logarithms.
 
     Raises:
-        ShapeError: different shapes, or the mean of no elements.
+        ShapeError: different shapes.
         ValueError: an unknown reduction.
     """
     check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    is_log = flag(log_target, "kl_div: log_target")
+    is_log = strict_flag(log_target, "kl_div: log_target")
     logs, target = alike("kl_div", x, t)
-    if reduction == "batchmean" and not (logs.rank and logs.shape[0]):
-        raise ShapeError(f"kl_div: got shape {x.shape}, want at least one row for batchmean")
+    if reduction == "batchmean" and not logs.rank:
+        raise ShapeError("kl_div: got shape (), want rows for batchmean")
     terms = _exp(target) * (target - logs) if is_log else _divergence(logs, target)
     if reduction == "batchmean":
-        return reduced("kl_div", terms * (1 / x.shape[0]), "sum", result_dtype(x))
-    return reduced("kl_div", terms, reduction, result_dtype(x))
+        return reduced(terms, "mean", result_dtype(x), x.shape[0])
+    return reduced(terms, reduction, result_dtype(x))
 
 
 def _divergence(logs: Tensor, target: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from .._core import (
     resume,
 )
 from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import as_number
 from . import ops
 from .casting import cast
 from .higher import gradients_of, stored
@@ -39,7 +40,7 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
 
     Args:
         y: the loss, of one element unless `dy` is given.
-        dy: the gradient of `y`, of its shape; ones by default.
+        dy: the gradient of `y`, of its shape, or a number if that has one element; ones by default.
 
     Raises:
         GraphError: `autograd.training` is False, `y` was not recorded, backward has been through
@@ -121,7 +122,7 @@ def gradients(
 
     Args:
         y: the loss, of one element unless `dy` is given.
-        dy: the gradient of `y`, of its shape; ones by default.
+        dy: the gradient of `y`, of its shape, or a number if that has one element; ones by default.
         xs: tensors that `y` was made from, whether an operation made them or not. Every tensor with
             `stores_grad` if None.
         create_graph: whether the gradients are themselves recorded, to be differentiated again; the
@@ -129,7 +130,8 @@ def gradients(
             can be; others say so.
 
     Returns:
-        A dict without `xs`; else the gradient of each, in a tuple if `xs` is a sequence.
+        A dict without `xs`; else the gradient of each, in a tuple if `xs` is a sequence: zeros if
+        `y` was made from it and does not depend on it, as the slope of `relu` does not.
 
     Raises:
         GraphError: as `backward`; one of `xs` does not lead to `y`; a rule that cannot be
@@ -137,7 +139,8 @@ def gradients(
     """
     if not isinstance(create_graph, int):
         raise TypeError(f"gradients: got {create_graph!r} for create_graph, want a bool")
-    if xs is None and dy is not None and (create_graph or _are_tensors(dy)):
+    are_xs = _are_tensors(dy) or (create_graph and as_number(dy) is None)
+    if xs is None and dy is not None and are_xs:
         xs, dy = dy, None
     if xs is None and not create_graph:
         return Gradients(backward(y, dy))
@@ -186,6 +189,9 @@ def _seed(y: Tensor, dy: Any) -> Tensor:
                 f"backward: got a loss of shape {y.shape}, want one element, or its gradient dy"
             )
         return ops.full(y.shape, 1, y)
+    number = as_number(dy) if y.numel == 1 else None
+    if number is not None:
+        return ops.full(y.shape, number, y)
     dy = ops.convert(as_tensor(dy, y.device, y.dtype), y.dtype)
     if dy.shape != y.shape:
         raise ShapeError(f"backward: got dy of shape {dy.shape}, want {y.shape}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import called
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import reduce
@@ -15,7 +16,6 @@ from .reduce import Axes, as_axes, is_first
 from .results import ValuesIndices
 from .shape import plain_reshape, squeeze
 from .table import as_method
-from .terms import flag
 
 #: By name, what gives the indices.
 _FIND = {"max": reduce.argmax, "min": reduce.argmin}
@@ -34,7 +34,7 @@ def with_indices(op: str, x: Tensor, axis: Any, keepdims: Any, dim: Any, keepdim
     if axis is not None or keepdims:
         own = "keepdims" if axis is None else "axis"
         raise TypeError(f"{op}: got both {own} and dim, want dim and keepdim, or axis and keepdims")
-    keeps = flag(keepdim, f"{op}: keepdim")
+    keeps = strict_flag(keepdim, f"{op}: keepdim")
     if not x.rank and is_first(dim):
         x, keeps = plain_reshape(x, (1,)), False
     (along,) = as_axes(whole(dim, f"{op}: dim"), x.rank, op)

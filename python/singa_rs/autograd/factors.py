@@ -192,7 +192,7 @@ def qr(x: Tensor) -> QRResult:
         x: (..., m, n), of float32 or float64; integers become float32.
 
     Raises:
-        ShapeError: less than two dimensions.
+        ShapeError: fewer than two dimensions.
     """
     return QRResult(*QR()(floating(x)))
 
@@ -212,7 +212,7 @@ def svd(x: Tensor) -> SVDResult:
         x: (..., m, n), of float32 or float64; integers become float32.
 
     Raises:
-        ShapeError: less than two dimensions.
+        ShapeError: fewer than two dimensions.
         ValueError: a matrix with NaN or infinities; the message has its index.
     """
     return SVDResult(*SVD()(floating(x)))

@@ -19,7 +19,7 @@ from .table import public
 from .views import broadcasts
 
 
-def _flags(x: Tensor, of_floats: Any, otherwise: bool) -> Tensor:
+def flags_of(x: Tensor, of_floats: Any, otherwise: bool) -> Tensor:
     """A condition on floats, which other dtypes meet everywhere or nowhere; without a gradient."""
     if x.dtype.is_float:
         made = of_floats(x)
@@ -36,19 +36,19 @@ def _size(x: Tensor) -> Tensor:
 @public(methods="isnan")
 def isnan(x: Tensor) -> Tensor:
     """Whether each element is NaN, bool (ONNX IsNaN)."""
-    return _flags(x, lambda x: ops.op("binary", f="ne")(x, x), False)
+    return flags_of(x, lambda x: ops.op("binary", f="ne")(x, x), False)
 
 
 @public(methods="isinf")
 def isinf(x: Tensor) -> Tensor:
     """Whether each element is infinite, bool (ONNX IsInf)."""
-    return _flags(x, lambda x: ops.scalar_op("eq", math.inf)(_size(x)), False)
+    return flags_of(x, lambda x: ops.scalar_op("eq", math.inf)(_size(x)), False)
 
 
 @public(methods="isfinite")
 def isfinite(x: Tensor) -> Tensor:
     """Whether each element is neither NaN nor infinite, bool (NumPy isfinite)."""
-    return _flags(x, lambda x: ops.scalar_op("lt", math.inf)(_size(x)), True)
+    return flags_of(x, lambda x: ops.scalar_op("lt", math.inf)(_size(x)), True)
 
 
 #: The greatest finite numbers.

@@ -179,8 +179,8 @@ def fold(
 
 @as_method("unfold")
 def _unfold(self: Tensor, axis: int, size: int, step: int = 1) -> Tensor:
-    """All slices of `size` elements along an axis, `step` apart, whose elements are a new last axis
-    (PyTorch Tensor.unfold; NumPy sliding_window_view).
+    """All slices of `size` elements along an axis, `step` apart, with their elements along a new
+    last axis, as a copy (PyTorch Tensor.unfold and NumPy sliding_window_view, which give a view).
 
     Raises:
         ValueError: an axis that the tensor does not have; a size or step below 1; a size beyond the

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError, int64
+from ..refusals import strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import wholes
+from ..tensor.placing import row_major
 from . import ops
 from .casting import cast, floating
 from .index import gather, where
@@ -20,7 +22,7 @@ from .matmul import matmul
 from .resize import cubic_weights
 from .shape import plain_reshape, transpose
 from .table import public
-from .terms import flag, wide
+from .terms import wide
 from .unary import FUNCTIONS as UNARY
 
 PADDINGS = ("zeros", "border", "reflection")
@@ -81,15 +83,11 @@ def _sampled(rows: Tensor, corner: Sequence[_Tap], sizes: Sequence[int], first: 
     """The weighted elements at one of the neighbours of each place, with the channels last."""
     valid = functools.reduce(lambda a, b: a & b, [tap[2] for tap in corner])
     place = first
-    for (i, _, _), step in zip(corner, _steps(sizes), strict=True):
+    for (i, _, _), step in zip(corner, row_major(sizes), strict=True):
         place = place + cast(where(valid, i, 0.0), int64) * step
     part = where(valid.unsqueeze(-1), gather(rows, 0, place), 0.0)
     weight = _product([tap[1] for tap in corner])
     return part if weight is None else part * weight.unsqueeze(-1)
-
-
-def _steps(sizes: Sequence[int]) -> list[int]:
-    return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def _check(x: Tensor, grid: Tensor) -> None:
@@ -134,7 +132,8 @@ def grid_sample(
     if not isinstance(padding_mode, str) or padding_mode not in PADDINGS:
         known = ", ".join(PADDINGS)
         raise ValueError(f"grid_sample: got padding_mode {padding_mode!r}, want one of {known}")
-    align, grid = flag(align_corners, "grid_sample: align_corners"), as_tensor(grid, x.device)
+    align = strict_flag(align_corners, "grid_sample: align_corners")
+    grid = as_tensor(grid, x.device)
     _check(x, grid)
     sizes = x.shape[2:]
     grid = cast(wide(floating(grid)), wide(x).dtype)
@@ -189,7 +188,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool = False)
     Raises:
         ShapeError: a shape that does not fit the size.
     """
-    extents, align = wholes(size, "affine_grid: size"), flag(align_corners, "affine_grid: align")
+    extents = wholes(size, "affine_grid: size")
+    align = strict_flag(align_corners, "affine_grid: align")
     count, sizes = extents[:1], extents[2:]
     sides = len(sizes)
     if sides < 1 or theta.shape != (*count, sides, sides + 1) or min(sizes) < 1:

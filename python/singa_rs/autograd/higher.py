@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 from .. import _core
 from .._core import GraphError, Op, begin_gradient, resume
@@ -14,7 +15,7 @@ from .differentiable import RECOMPUTES, of_op, of_view, selected
 from .mode import handled_by, mode, no_grad
 from .order import check_uncut, postorder
 from .rule import Rule
-from .tape import Edge, Operator, Port, made_by, output_of, release
+from .tape import Edge, Operator, Port, edge, made_by, note, output_of, release
 from .views import Select
 
 #: A tensor as a vertex of the tape: an output of a node, or a leaf.
@@ -39,14 +40,17 @@ def _vertex(x: Tensor) -> Key:
 def gradients_of(
     y: Tensor, seed: Tensor, xs: Sequence[Tensor], create_graph: bool
 ) -> list[Tensor | None]:
-    """The gradients of `y` with respect to `xs`, None where one does not lead to `y`. The tape is
-    released unless `create_graph` is set."""
+    """The gradients of `y` with respect to `xs`: None where one does not lead to `y`, zeros where
+    `y` does not depend on one that leads to it. The tape is released unless `create_graph` is
+    set."""
     order, keys = _order(y), [_vertex(x) for x in xs]
     with _lines() if create_graph else no_grad():
         found = _walk(order, set(keys), {_vertex(y): seed}, create_graph)
     grads = [found.get(key) for key in keys]
+    below = _below(order) if create_graph or any(g is None for g in grads) else {}
+    grads = [_zeros(x, below) if g is None else g for x, g in zip(xs, grads, strict=True)]
     if create_graph:
-        return grads
+        return [g if g is None else _derivative(g, below) for g in grads]
     for node in order:
         if mode.nodes is not None:
             mode.nodes.keep(node)
@@ -56,6 +60,58 @@ def gradients_of(
 
 def _order(y: Tensor) -> list[Operator]:
     return [] if y._creator is None else postorder(made_by(y)[0])
+
+
+#: What a tensor was made of: nodes and leaves that may be gone, by their identity.
+Below = dict[int, ref[Any]]
+
+
+class Derivative(Rule):
+    """A gradient: what the tensor was made of that it is the gradient of leads to it, too, also
+    where it is constant."""
+
+    def __init__(self, below: Below) -> None:
+        self.below = below
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The gradient itself."""
+        return x.alias()
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy`."""
+        return dys
+
+
+def _below(order: list[Operator]) -> Below:
+    """The nodes and leaves that lead to a tensor, which are those of its gradient, too."""
+    found: Below = {}
+    for node in order:
+        found[id(node)] = ref(node)
+        found |= {id(leaf): ref(leaf) for leaf in node.edges if isinstance(leaf, Tensor)}
+        if isinstance(node, Derivative):
+            found |= node.below
+    return found
+
+
+def _zeros(x: Tensor, below: Below) -> Tensor | None:
+    """The gradient of what leads to a tensor that does not depend on it; None if it does not."""
+    vertex = x if x._creator is None else made_by(x)[0]
+    known = below.get(id(vertex))
+    if known is None or known() is not vertex:
+        return None
+    return _constant(ops.full(x.shape, 0, x))
+
+
+def _derivative(grad: Tensor, below: Below) -> Tensor:
+    """A gradient that can be differentiated again."""
+    if not mode.tape:
+        return grad
+    node = Derivative(below)
+    made = node.forward(grad)
+    made.requires_grad, made._creator = True, node
+    node.edges = (edge(grad),)
+    note(node, (made,))
+    return made
 
 
 def _separated(grads: list[Tensor | None], seed: Tensor) -> list[Tensor | None]:
@@ -97,11 +153,11 @@ def _walk(
         dys = _outputs(node, grads)
         if dys is None:
             continue
-        flags = [_key(edge) in wanted or _of(edge) in leads for edge in node.edges]
+        flags = [_key(to) in wanted or _of(to) in leads for to in node.edges]
         made = _again(node, dys, flags) if create_graph else node.gradients(dys, flags)
-        for edge, grad, flag in zip(node.edges, made, flags, strict=True):
+        for to, grad, flag in zip(node.edges, made, flags, strict=True):
             if flag and grad is not None:
-                key = _key(edge)
+                key = _key(to)
                 grads[key] = add(grads[key], grad) if key in grads else grad
     return grads
 
@@ -117,10 +173,10 @@ def _leading(order: list[Operator], wanted: set[Key]) -> set[int]:
     for node in order:
         if not node.differentiable:
             continue
-        for edge in node.edges:
-            if isinstance(edge, Tensor):
-                check_uncut(edge)
-            if _key(edge) in wanted or _of(edge) in leads:
+        for to in node.edges:
+            if isinstance(to, Tensor):
+                check_uncut(to)
+            if _key(to) in wanted or _of(to) in leads:
                 leads.add(id(node))
     return leads
 
@@ -186,12 +242,12 @@ class _Again:
     def gradients(self, dys: tuple[Tensor, ...], wanted: list[bool]) -> Any:
         """As those of the node."""
         with handled_by(self._run):
-            return self.copy.gradients(dys, wanted)
+            return self.copy.gradients_again(dys, wanted)
 
     def _run(self, what: Any, inputs: tuple[Tensor, ...], outputs: Any = None) -> Any:
         """Runs an operation or a view, if it must by what has a gradient."""
         if outputs is not None:
-            raise GraphError(f"{what.name}: writes into a tensor")
+            raise self._refusal(what)
         is_op = isinstance(what, Op)
         if not is_op and what[0] == "from_numpy":
             return _constant(_core.from_numpy(*what[1]))

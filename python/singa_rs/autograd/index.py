@@ -16,6 +16,7 @@ from ..tensor.creation import as_operand, device_of, from_numpy
 from ..tensor.dtypes import promote
 from ..tensor.indexing import parse
 from ..tensor.numbers import as_array, whole
+from ..tensor.placing import row_major
 from . import ops
 from .casting import cast, with_numbers
 from .mode import mode
@@ -23,7 +24,7 @@ from .ops import Grads, Tensors
 from .rule import Rule, function
 from .table import public
 from .tape import note
-from .views import Index, Select, Transpose, _PlainReshape, is_followed, note_view
+from .views import Index, PlainReshape, Select, Transpose, is_followed, note_view
 
 if TYPE_CHECKING:
     from ..tensor.takers import TensorLike
@@ -51,7 +52,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     if len(extents) == 1:
         return gather(y, found.axis, found.indices[0])
     merged = (*shape[: found.axis], math.prod(extents), *shape[end:])
-    y = _PlainReshape(merged)(y)[0]
+    y = PlainReshape(merged)(y)[0]
     return gather(y, found.axis, positions(found.indices, extents, x.device))
 
 
@@ -59,8 +60,8 @@ def positions(indices: Sequence[Any], extents: Sequence[int], device: Any) -> Te
     """Arrays or tensors of indices, one for each of these axes, as indices into the axes merged.
     Those of tensors are checked when they are used."""
     if not any(isinstance(one, Tensor) for one in indices):
-        steps = (math.prod(extents[i + 1 :]) for i in range(len(extents)))
-        made = sum(one * step for one, step in zip(indices, steps, strict=True))
+        pairs = zip(indices, row_major(extents), strict=True)
+        made = sum(one * step for one, step in pairs)
         return as_indices(made, "index", device)
     return joined("index", (as_indices(one, "index", device) for one in indices), extents)
 

@@ -21,25 +21,24 @@ from ..tensor import Tensor
 from ..tensor.dtypes import bool_
 from ..tensor.indexing import Selection, parse
 from ..tensor.numbers import as_array, as_number
-from ..tensor.writing import write_array, write_tensor
+from ..tensor.writing import is_expanded, write_array, write_tensor
 from . import binary, ops
 from .casting import cast, convert
 from .index import positions
 from .mode import mode, no_grad
-from .ops import Grads, Tensors
-from .order import is_traced
-from .rule import Rule
+from .order import has_history, is_traced
+from .patches import Constant, Part, Run, Through, patched
+from .scalar import is_beyond
 from .segments import combined, replace_rows
 from .shape import clone, plain_reshape
 from .table import METHODS
-from .tape import edge, made_by, note, output_of, remake, retain
+from .tape import edge, made_by, output_of, remake, retain
 from .views import (
     Expand,
     Identity,
     Index,
     Select,
     Transpose,
-    View,
     broadcasts,
     is_followed,
     live_views,
@@ -60,8 +59,12 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
             return a
         number = as_number(b)
         if number is not None and a.dtype.is_float:
-            ops.scalar_op(f, number).into([a], [a])
-            return a
+            try:
+                ops.scalar_op(f, number).into([a], [a])
+                return a
+            except ValueError:
+                if not is_beyond(number, a.dtype):
+                    raise
         return assigned(a, f, lambda: binary.compute(cls, a, b))
 
     return called(assign, f"i{f}", f"`{f}` into the tensor's own memory.")
@@ -112,7 +115,13 @@ def recorded(a: Tensor, *values: Any) -> bool:
         return False
     if any(map(is_traced, values)):
         _join(a)
-    return is_intermediate(a)
+    return is_intermediate(a) and not _is_data(a)
+
+
+def _is_data(a: Tensor) -> bool:
+    """Whether an earlier step made a tensor of data alone: it takes values, and no gradients, as
+    tensors do that were created before the step."""
+    return not (a.is_new or has_history(a))
 
 
 def _join(a: Tensor) -> None:
@@ -120,7 +129,7 @@ def _join(a: Tensor) -> None:
     while a._base is not None:
         a = a._base[0]
     if a._creator is None and a.dtype.is_float and is_followed(a):
-        remake(a, _Constant())
+        remake(a, Constant())
         a.requires_grad = True
         _renew_views(a)
 
@@ -138,68 +147,22 @@ def is_intermediate(a: Tensor) -> bool:
     return True
 
 
-class _Patch(Rule):
-    """A tensor of which a part got a new value through a view."""
-
-    def __init__(self, view: View | _Run) -> None:
-        self.view = view
-
-    def forward(self, old: Tensor, part: Tensor) -> Tensor:
-        """The old value with the part in it."""
-        made = ops.copy(old)
-        ops.copy.into([part], [self.view.forward(made)])
-        return made
-
-    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
-        """Those of the rest of the old value, None if nothing is left of it, and of the part."""
-        (dy,) = dys
-        part = self.view.forward(dy)
-        if not wanted[0] or part.numel == dy.numel:
-            return None, part
-        rest = ops.copy(dy)
-        hole = self.view.forward(rest)
-        ops.op("fill", value=0, shape=hole.shape, dtype=hole.dtype.name).into([], [hole])
-        return rest, part if wanted[1] else None
-
-
-class _Run:
-    """Consecutive elements in row-major order, as a view."""
-
-    def __init__(self, start: int, count: int) -> None:
-        self.start, self.count = start, count
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The elements of `x`, of one dimension."""
-        return ops.reshape(x, (x.numel,)).view_slice(((self.start, self.count, 1),))
-
-
-class _Constant(Rule):
-    """The creator of a value that passes no gradient on, in a tensor that stays on the tape."""
-
-    differentiable = False
-    edges = ()
-
-
-def _replace(a: Tensor, creator: Any, part: View | _Run | None = None) -> None:
+def _replace(a: Tensor, creator: Any, part: Part | None = None) -> None:
     """Notes that `a`, or a part of it, was written with a value that `creator` made, None if no
     operation did. The tensor that `a` is a view of is patched, and all of its views, including
     `a`, are derived from it again, so that its gradient covers what was made from any of them."""
-    creator = _Constant() if creator is None else creator
-    if part is not None:
-        creator = _patched(a, part, creator)
+    creator = Constant() if creator is None else creator
     while a._base is not None:
-        a, view = a._base
-        creator = _patched(a, view, creator)
+        base, view = a._base
+        if part is not None and is_expanded(a):  # what is written stands in other places, too
+            view = Through(view, part)
+        elif part is not None:
+            creator = patched(a, part, creator)
+        a, part = base, view
+    if part is not None:
+        creator = patched(a, part, creator)
     remake(a, creator)
     _renew_views(a)
-
-
-def _patched(base: Tensor, part: View | _Run, creator: Any) -> _Patch:
-    """The node of a tensor's value after a write into a part of it."""
-    node = _Patch(part)
-    node.edges = (edge(base), creator)
-    note(node, ())
-    return node
 
 
 def _renew_views(a: Tensor) -> None:
@@ -349,7 +312,7 @@ def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) 
         creator = _passed(convert(source, a.dtype).reshape(written.shape))
     else:
         creator = None
-    _replace(a, creator, None if written is a else _Run(int(start), written.numel))
+    _replace(a, creator, None if written is a else Run(int(start), written.numel))
 
 
 def shared(a: Tensor, made: Tensor) -> None:
@@ -380,4 +343,4 @@ def parted(a: Tensor, creator: Any = None) -> None:
     for view in live_views(a):
         note_view(left, view, view._base[1])
     a._base, a._views = None, ()
-    remake(a, _Constant() if creator is None else creator)
+    remake(a, Constant() if creator is None else creator)

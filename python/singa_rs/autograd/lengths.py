@@ -15,9 +15,9 @@ from .casting import cast, floating, promoted
 from .index import gather, getitem, where
 from .reduce import as_axes
 from .shape import cat
-from .statistics import _narrow, _wide, norm
+from .statistics import narrowed, norm
 from .table import public
-from .terms import limited
+from .terms import limited, wide
 
 
 @public(methods="normalize", precision="wide")
@@ -36,10 +36,10 @@ def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> T
     """
     least = limited(eps, "normalize: eps")
     (along,) = as_axes(whole(axis, "normalize: axis"), x.rank, "normalize")
-    wide = _wide(x)
-    length = norm(wide, real(p, "normalize: p"), along, True)
+    x_wide = wide(x)
+    length = norm(x_wide, real(p, "normalize: p"), along, True)
     short = length.detach() < least
-    return _narrow(wide / where(short, least, length), x)
+    return narrowed(x_wide / where(short, least, length), x)
 
 
 @public(precision="wide")
@@ -61,7 +61,7 @@ def pairwise_distance(
     a, b = (floating(t) for t in promoted((a, b)))
     if not a.rank or not b.rank:
         raise ShapeError(f"pairwise_distance: got shapes {a.shape}, {b.shape}, want an axis")
-    apart = _wide(a) - _wide(b) + real(eps, "pairwise_distance: eps")
+    apart = wide(a) - wide(b) + real(eps, "pairwise_distance: eps")
     return cast(norm(apart, real(p, "pairwise_distance: p"), -1, bool(keepdims)), a.dtype)
 
 
@@ -81,7 +81,7 @@ def cdist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
     a, b = (floating(t) for t in promoted((a, b)))
     if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: got shapes {a.shape}, {b.shape}, want rows of one length")
-    rows, others, order = _wide(a), _wide(b), real(p, "cdist: p")
+    rows, others, order = wide(a), wide(b), real(p, "cdist: p")
     first, last = ((*(1,) * (max(a.rank, b.rank) - t.rank), *t.shape)[:-2] for t in (a, b))
     each = others.shape[-2] * a.shape[-1] * math.prod(map(max, first, last))
     parts = [_block(rows, others, part, order) for part in blocks(a.shape[-2], each)]
@@ -111,7 +111,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     if x.rank != 2:
         raise ShapeError(f"pdist: got shape {x.shape}, want rows")
     x, order = floating(x), real(p, "pdist: p")
-    rows, (first, second) = _wide(x), np.triu_indices(x.shape[0], 1)
+    rows, (first, second) = wide(x), np.triu_indices(x.shape[0], 1)
     parts = []
     for part in blocks(first.size, x.shape[1]):
         apart = gather(rows, 0, first[part]) - gather(rows, 0, second[part])

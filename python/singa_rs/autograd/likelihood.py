@@ -6,15 +6,16 @@ import math
 from typing import Any
 
 from .._core import ShapeError
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from . import ops
-from .divergence import _weighted
+from .divergence import weighted
 from .index import Where
 from .rule import Rule
 from .table import FUNCTIONS, public
-from .terms import alike, check_reduction, flag, like, limited, reduced, result_dtype
+from .terms import alike, check_reduction, like, limited, raised, reduced, result_dtype
 
-_exp, _log, _clip = (FUNCTIONS[name] for name in ("exp", "log", "clip"))
+_exp, _log = (FUNCTIONS[name] for name in ("exp", "log"))
 
 
 @public(precision="wide")
@@ -41,18 +42,19 @@ def poisson_nll_loss(
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`.
 
     Raises:
-        ShapeError: different shapes, or the mean of no elements.
+        ShapeError: different shapes.
         ValueError: a number out of its range, or an unknown reduction.
     """
     name = "poisson_nll_loss"
     check_reduction(name, reduction)
-    is_log, is_full = flag(log_input, f"{name}: log_input"), flag(full, f"{name}: full")
+    is_log = strict_flag(log_input, f"{name}: log_input")
+    is_full = strict_flag(full, f"{name}: full")
     least = limited(eps, f"{name}: eps", math.ulp(0.0))
     made, target = alike(name, x, t)
     terms = _exp(made) - target * made if is_log else made - target * _log(made + least)
     if is_full:
         terms = terms + _stirling(target)
-    return reduced(name, terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 def _stirling(t: Tensor) -> Tensor:
@@ -81,25 +83,26 @@ def gaussian_nll_loss(
         x: floats of any shape; integers become float32. 16-bit floats are computed in float32.
         t: of the same shape; gradients flow into a tensor.
         var: a number, or a tensor of the shape of `x`, of that with 1 as the last extent, or of
-            that without the last axis. What is below `eps` counts as `eps`, with no gradient.
+            that without the last axis. What is below `eps` counts as `eps`, but gets the gradient
+            of a variance `eps`, which leads out of there, as in PyTorch.
         full: whether to add the constant `log(2 * pi) / 2`.
         eps: above 0.
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`.
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no elements.
+        ShapeError: shapes that do not fit.
         ValueError: a number out of its range, or an unknown reduction.
     """
     name = "gaussian_nll_loss"
     check_reduction(name, reduction)
-    is_full, least = flag(full, f"{name}: full"), limited(eps, f"{name}: eps", 1e-37)
+    is_full, least = strict_flag(full, f"{name}: full"), limited(eps, f"{name}: eps", 1e-37)
     made, target = alike(name, x, t)
-    spread = _clip(_variances(name, var, made), least, None)
+    spread = raised(_variances(name, var, made), least)
     apart = made - target
     terms = (_log(spread) + apart * apart / spread) * 0.5
     if is_full:
         terms = terms + 0.5 * math.log(2 * math.pi)
-    return reduced(name, terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 def _variances(name: str, var: Any, x: Tensor) -> Tensor:
@@ -126,15 +129,15 @@ def bce_loss(x: Tensor, t: Any, weight: Any = None, reduction: str = "mean") -> 
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`.
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no elements.
+        ShapeError: shapes that do not fit.
         ValueError: an unknown reduction.
     """
     check_reduction("bce_loss", reduction)
     made, target = alike("bce_loss", x, t)
     logs = [_BoundedLog()(one)[0] for one in (made, 1 - made)]
     terms = -(target * logs[0] + (1 - target) * logs[1])
-    terms = _weighted("bce_loss", "weight", terms, weight)
-    return reduced("bce_loss", terms, reduction, result_dtype(x))
+    terms = weighted("bce_loss", "weight", terms, weight)
+    return reduced(terms, reduction, result_dtype(x))
 
 
 class _BoundedLog(Rule):

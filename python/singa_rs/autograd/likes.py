@@ -9,11 +9,13 @@ from typing import Any
 from .. import _core
 from .._core import Device, DType, Handle, ShapeError
 from ..errors import called
+from ..refusals import is_integral
 from ..tensor import Tensor, as_tensor
-from ..tensor.creation import as_shape, filled, moved
+from ..tensor.creation import as_shape, extents_of, filled, moved
 from ..tensor.numbers import as_array
-from ..tensor.placing import is_device, located
+from ..tensor.placing import is_device, located, placed
 from .casting import cast
+from .leaves import ask
 from .rule import Rule
 from .shape import expand, plain_reshape, resolve
 from .table import as_method
@@ -37,11 +39,6 @@ def _converted(name: str, dtype: str) -> None:
 
 for _name, _dtype in _DTYPES.items():
     _converted(_name, _dtype)
-
-
-def _extents(given: tuple[Any, ...]) -> tuple[int, ...]:
-    """A shape given as several numbers, or as one sequence of them."""
-    return as_shape(given[0] if len(given) == 1 else given)
 
 
 @as_method("to")
@@ -100,8 +97,12 @@ def _cuda(self: Tensor, device: Any = 0) -> Tensor:
 
     Raises:
         DeviceError: there is no such device.
+        TypeError: neither a Device nor a number, the name of one or None, which means 0.
     """
-    return _on(self, located(device if isinstance(device, Device) else f"cuda:{device}"))
+    if device is None or is_integral(device):
+        return _on(self, located(f"cuda:{int(device or 0)}"))
+    placed("cuda", device)
+    return _on(self, located(device))
 
 
 @as_method("type_as")
@@ -118,7 +119,7 @@ def _view(self: Tensor, *shape: Any) -> Tensor:
     Raises:
         ShapeError: another number of elements, or strides that would require a copy.
     """
-    to = resolve(_extents(shape), self.numel, "view")
+    to = resolve(extents_of(shape), self.numel, "view")
     if math.prod(to) != self.numel or self.view_reshape(to) is None:
         got = f"{to} for shape {self.shape}, strides {self.strides}"
         raise ShapeError(f"view: got {got}, want as many elements in memory order; see reshape")
@@ -165,7 +166,7 @@ def _expand_as(self: Tensor, other: Tensor) -> Tensor:
 def _new(name: str, value: int) -> None:
     def new(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
         kind = self.dtype if dtype is None else dtype
-        return filled(name, _extents(shape), value, kind, self.device)
+        return filled(name, extents_of(shape), value, kind, self.device)
 
     what = "ones" if value else "zeros"
     doc = f"New {what} of the dtype of the tensor, or of another (PyTorch {name})."
@@ -233,9 +234,10 @@ def _numpy(self: Tensor) -> Any:
 @as_method("requires_grad_")
 def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Sets whether operations are recorded for backward, and for a leaf whether its gradient is
-    stored; returns the tensor (PyTorch requires_grad_)."""
+    stored; returns the tensor (PyTorch requires_grad_). Optimizers without `params` do not train
+    it, unless a layer has it as an attribute."""
     wanted = bool(requires_grad)
     self.requires_grad = wanted
     if self._creator is None:
-        self.stores_grad = wanted
+        ask(self, wanted)
     return self

@@ -7,14 +7,15 @@ from typing import Any
 from .._core import ShapeError, float32
 from ..compat.raw import raw
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import real
+from ..tensor.numbers import as_number, real
 from . import ops
 from .casting import convert, floating
 from .ops import Grads
 from .order import is_traced
 from .rule import Rule, function
 from .table import public
-from .terms import alike, check_reduction, reduced, result_dtype
+from .tape import alive
+from .terms import alike, check_reduction, reduced, result_dtype, share
 
 #: Keeps logarithms finite, as in SINGA.
 _TINY = 1e-4
@@ -24,11 +25,15 @@ class Loss(Rule):
     """A measure of how far outputs are from targets. Called by hand, `backward` needs no `dy`."""
 
     def backward(self, *dys: Any) -> Any:
-        """The gradient of the outputs; `dy` is 1 unless given, and the gradient then raw."""
-        if dys:
-            to = self.load(0).device
-            return super().backward(*(as_tensor(dy, to) for dy in dys))
-        return super().backward(raw(ops.full((1,), 1, self.load(0))))
+        """The gradient of the outputs; `dy` is 1 unless given, and the gradient raw unless it is a
+        tensor."""
+        alive(self)
+        given = dys[0] if len(dys) == 1 else None
+        number = as_number(given) if dys else 1
+        if number is not None:
+            return super().backward(raw(ops.full((1,), number, self.load(0))))
+        to = self.load(0).device
+        return super().backward(*(as_tensor(dy, to) for dy in dys))
 
 
 class _WithTarget(Loss):
@@ -36,6 +41,8 @@ class _WithTarget(Loss):
 
     keeps = ("xs", "converted")
     constants = ("converted",)
+    #: The name of the function.
+    f: str
 
     def __init__(self, t: Any) -> None:
         self.t = t
@@ -44,10 +51,10 @@ class _WithTarget(Loss):
         """The target in the dtype of `x`.
 
         Raises:
-            ShapeError: a different shape, or no elements.
+            ShapeError: a different shape.
         """
         t = ops.convert(as_tensor(self.t, x.device), x.dtype)
-        _check_shapes(type(self).__name__, x, t)
+        _check_shapes(self.f, x, t)
         self.converted = t
         return t
 
@@ -67,8 +74,8 @@ class _WithTarget(Loss):
 
 
 def _check_shapes(name: str, x: Tensor, t: Tensor) -> None:
-    if t.shape != x.shape or x.numel == 0:
-        raise ShapeError(f"{name}: got shapes {x.shape}, {t.shape}, want equal, not empty")
+    if t.shape != x.shape:
+        raise ShapeError(f"{name}: got shapes {x.shape}, {t.shape}, want equal")
 
 
 def _rows(x: Tensor, name: str) -> int:
@@ -90,13 +97,15 @@ def _log(x: Tensor) -> Tensor:
 class MeanSquareError(_WithTarget):
     """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss)."""
 
+    f = "mse_loss"
+
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
-        return ops.op("unary", f="square")(ops.sub(x, t)), 1 / x.numel
+        return ops.op("unary", f="square")(ops.sub(x, t)), share(x.numel)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`2 (x - t) / size`."""
         x = self.load(0)
-        slope = ops.scale(ops.sub(x, self.load(1)), 2 / x.numel)
+        slope = ops.scale(ops.sub(x, self.load(1)), 2 * share(x.numel))
         return (ops.mul(slope, _spread(dys[0], x)),)
 
 
@@ -111,7 +120,7 @@ class SquaredDifference(MeanSquareError):
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # type: ignore[override]
         """The loss; the target has the dtype of `x`."""
-        _check_shapes("mse_loss", x, t)
+        _check_shapes(self.f, x, t)
         return self._loss(x, t)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> Grads:
@@ -128,14 +137,16 @@ class CrossEntropy(_WithTarget):
     of logits (PyTorch cross_entropy) is `softmax_cross_entropy`.
     """
 
+    f = "cross_entropy"
+
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
-        return ops.mul(t, _log(x)), -1 / _rows(x, "cross_entropy")
+        return ops.mul(t, _log(x)), -share(_rows(x, self.f))
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`-t / (x + 1e-4) / rows`."""
         x = self.load(0)
         slope = ops.div(self.load(1), ops.scalar_op("add", _TINY)(x))
-        return (ops.mul(ops.scale(slope, -1 / x.shape[0]), _spread(dys[0], x)),)
+        return (ops.mul(ops.scale(slope, -share(x.shape[0])), _spread(dys[0], x)),)
 
 
 class BinaryCrossEntropy(_WithTarget):
@@ -147,17 +158,19 @@ class BinaryCrossEntropy(_WithTarget):
     0.
     """
 
+    f = "binary_cross_entropy"
+
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
         rest = ops.scalar_op("sub", 1, True)
         terms = ops.add(ops.mul(t, _log(x)), ops.mul(rest(t), _log(rest(x))))
-        return terms, -1 / _rows(x, "binary_cross_entropy")
+        return terms, -share(_rows(x, self.f))
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`((1 - t) / (1 - x + 1e-4) - t / (x + 1e-4)) / rows`."""
         (x, t), rest = (self.load(0), self.load(1)), ops.scalar_op("sub", 1, True)
         safe = ops.scalar_op("add", _TINY)
         slope = ops.sub(ops.div(rest(t), safe(rest(x))), ops.div(t, safe(x)))
-        return (ops.mul(ops.scale(slope, 1 / x.shape[0]), _spread(dys[0], x)),)
+        return (ops.mul(ops.scale(slope, share(x.shape[0])), _spread(dys[0], x)),)
 
 
 class RankingLoss(Loss):
@@ -169,9 +182,7 @@ class RankingLoss(Loss):
         self.M = real(M, "ranking_loss: M")
 
     def forward(self, pos: Tensor, neg: Tensor) -> Tensor:
-        if pos.shape != neg.shape or pos.numel == 0:
-            shapes = f"{pos.shape}, {neg.shape}"
-            raise ShapeError(f"ranking_loss: got shapes {shapes}, want equal, not empty")
+        _check_shapes("ranking_loss", pos, neg)
         mean = ops.op("reduce", f="mean", axes=(), keepdims=False)
         return ops.reshape(mean(ops.op("unary", f="relu")(self._margin(pos, neg))), (1,))
 
@@ -182,8 +193,8 @@ class RankingLoss(Loss):
         """`-1 / size` and `1 / size` where the margin is violated, else 0."""
         pos, neg = self.load(0), self.load(1)
         violated = ops.scalar_op("gt", 0)(self._margin(pos, neg))
-        share = ops.scale(_spread(dys[0], pos), 1 / pos.numel)
-        slope = ops.where(violated, share, ops.full((), 0, pos))
+        each = ops.scale(_spread(dys[0], pos), share(pos.numel))
+        slope = ops.where(violated, each, ops.full((), 0, pos))
         return ops.neg(slope), slope
 
 
@@ -243,11 +254,11 @@ def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
         x: of any shape; integers become float32.
         t: of the shape of `x`; it gets a gradient where an operation has made it, or where it
             stores its gradient.
-        reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`. 16-bit
-            floats are summed in float32.
+        reduction: "mean" (NaN of no elements) or "sum", both of shape (1,), or "none", of the
+            shape of `x`. 16-bit floats are summed in float32.
 
     Raises:
-        ShapeError: different shapes, or no elements for a mean.
+        ShapeError: different shapes.
         ValueError: an unknown reduction.
     """
     check_reduction("mse_loss", reduction)
@@ -258,7 +269,7 @@ def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
         return MeanSquareError(t)(x)[0]
     made, target = alike("mse_loss", x, t)
     apart = made - target_of(t, target)
-    return reduced("mse_loss", apart * apart, reduction, result_dtype(x))
+    return reduced(apart * apart, reduction, result_dtype(x))
 
 
 @public(Loss, RankingLoss, precision="wide")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from .._core import ShapeError
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from . import ops
 from .along import take_along_axis
-from .blocks import blocks
-from .classification import _class_weights, _labels, checked, column
-from .distance import _together
+from .classification import checked, class_weights, column, labels_of
+from .distance import together
 from .index import Where, as_indices, gather
 from .lengths import pairwise_distance
 from .loss import target_of
-from .math import add_all
-from .reduce import reduce_mean, reduce_sum
+from .pairs_over import OverMargin
+from .reduce import reduce_mean
 from .shape import plain_reshape
 from .table import FUNCTIONS, public
-from .terms import alike, check_reduction, flag, limited, reduced, result_dtype, wide
+from .terms import alike, check_reduction, limited, reduced, result_dtype, wide
 
 _relu, _softplus, _minimum = (FUNCTIONS[name] for name in ("relu", "softplus", "minimum"))
 
@@ -40,18 +39,18 @@ def margin_ranking_loss(
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of the scores.
 
     Raises:
-        ShapeError: different shapes, or the mean of no elements.
+        ShapeError: different shapes.
         ValueError: an unknown reduction.
     """
     name = "margin_ranking_loss"
     check_reduction(name, reduction)
     least = limited(margin, f"{name}: margin", -3e38)
-    (a, b), dtype = _together(name, x1, x2)
+    (a, b), dtype = together(name, x1, x2)
     if a.shape != b.shape:
         raise ShapeError(f"{name}: got shapes {a.shape}, {b.shape}, want equal")
     a, sign = alike(name, a, t)
     apart = target_of(t, sign) * (a - b)
-    return reduced(name, _relu(least - apart), reduction, dtype)
+    return reduced(_relu(least - apart), reduction, dtype)
 
 
 @public(precision="wide")
@@ -71,7 +70,7 @@ def hinge_embedding_loss(x: Tensor, t: Any, margin: float = 1.0, reduction: str 
     made, sign = alike(name, x, t)
     alike_ones = ops.scalar_op("gt", 0)(sign.detach())
     terms = Where(alike_ones)(made, _relu(least - made))[0]
-    return reduced(name, terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 @public(precision="wide")
@@ -86,7 +85,7 @@ def soft_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     check_reduction("soft_margin_loss", reduction)
     made, sign = alike("soft_margin_loss", x, t)
     terms = _softplus(-(made * target_of(t, sign)))
-    return reduced("soft_margin_loss", terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 @public(precision="wide")
@@ -103,7 +102,7 @@ def multilabel_soft_margin_loss(
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape without classes.
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no rows.
+        ShapeError: shapes that do not fit.
         ValueError: an unknown reduction.
     """
     name = "multilabel_soft_margin_loss"
@@ -113,9 +112,9 @@ def multilabel_soft_margin_loss(
     if not logits.rank or not logits.shape[-1]:
         raise ShapeError(f"{name}: got shape {x.shape}, want classes on the last axis")
     terms = target * _softplus(-logits) + (1 - target) * _softplus(logits)
-    weights = _class_weights(name, weight, logits, logits.rank - 1)
+    weights = class_weights(name, weight, logits, logits.rank - 1)
     terms = terms if weights is None else terms * weights
-    return reduced(name, reduce_mean(terms, -1, False), reduction, result_dtype(x))
+    return reduced(reduce_mean(terms, -1, False), reduction, result_dtype(x))
 
 
 def _rows(name: str, x: Tensor) -> Tensor:
@@ -132,7 +131,7 @@ def _finished(name: str, terms: Tensor, x: Tensor, reduction: str) -> Tensor:
     """The reduced terms of rows; of a single row without a batch, one term of shape ()."""
     if x.rank == 1:
         terms = plain_reshape(terms, ())
-    return reduced(name, terms, reduction, result_dtype(x))
+    return reduced(terms, reduction, result_dtype(x))
 
 
 @public(precision="wide")
@@ -156,7 +155,7 @@ def multi_margin_loss(
         reduction: "mean" over the rows or "sum", both of shape (1,), or "none", (N,) or ().
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no rows.
+        ShapeError: shapes that do not fit.
         ValueError: a class index out of range or with a fraction, when it is used; another `p`; an
             unknown reduction.
     """
@@ -169,12 +168,12 @@ def multi_margin_loss(
     places = as_indices(t, name, x.device)
     if places.shape != x.shape[:-1]:
         raise ShapeError(f"{name}: got shapes {x.shape}, {places.shape}, want a class for each row")
-    labels = _labels(name, rows, ops.reshape(places, rows.shape[:1]), 1, None)
+    labels = labels_of(name, rows, ops.reshape(places, rows.shape[:1]), 1, None)
     own = column(labels.places, 1)
     over = _relu(least - take_along_axis(rows, own, 1) + rows)
     is_own = ops.op("binary", f="eq")(own, ops.arange(rows.shape[1], own))
     terms = Where(is_own)(ops.full((), 0, rows), over if p == 1 else over * over)[0]
-    weights = _class_weights(name, weight, rows, 1)
+    weights = class_weights(name, weight, rows, 1)
     made = reduce_mean(terms, 1, False)
     made = made if weights is None else made * gather(weights, 0, labels.places)
     return _finished(name, made, x, reduction)
@@ -192,7 +191,7 @@ def multilabel_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor
         reduction: "mean" over the rows or "sum", both of shape (1,), or "none", (N,) or ().
 
     Raises:
-        ShapeError: shapes that do not fit, or the mean of no rows.
+        ShapeError: shapes that do not fit.
         ValueError: a class index out of range or with a fraction, when it is used; an unknown
             reduction.
     """
@@ -206,33 +205,8 @@ def multilabel_margin_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor
     ended = ops.op("scan", f="sum", axis=1, exclusive=False, reverse=False)(ended)
     counts = ops.scalar_op("eq", 0)(ended)
     places = checked(name, ops.where(counts, places, ops.full((), 0, places)), rows.shape[1])
-    counts.requires_grad = places.requires_grad = False
-    right, others = take_along_axis(rows, places, 1), _others(places, counts)
-    parts = [
-        _over(rows, others, right[:, part], counts[:, part])
-        for part in blocks(rows.shape[1], rows.numel)
-    ]
-    return _finished(name, add_all(*parts) / rows.shape[1], x, reduction)
-
-
-def _others(places: Tensor, counts: Tensor) -> Tensor:
-    """Whether each class is none of the right ones, (N, C)."""
-    every = ops.cast(ops.arange(places.shape[1], places), places.dtype)
-    both, found = ops.op("binary", f="and"), []
-    for part in blocks(places.shape[1], places.numel):
-        hits = ops.op("binary", f="eq")(places[:, part].unsqueeze(2), every)
-        own = both(hits, counts[:, part].unsqueeze(2))
-        found.append(ops.reduce_op("any", (1,), False)(own))
-    return ops.op("unary", f="not")(functools.reduce(ops.op("binary", f="or"), found))
-
-
-def _over(rows: Tensor, others: Tensor, right: Tensor, counts: Tensor) -> Tensor:
-    """The sums over the other classes, and some right ones if they count, of what is over the
-    margin, (N,)."""
-    over = _relu(1 - right.unsqueeze(2) + rows.unsqueeze(1))
-    pairs = ops.op("binary", f="and")(counts.unsqueeze(2), others.unsqueeze(1))
-    terms = Where(pairs)(over, ops.full((), 0, over))[0]
-    return reduce_sum(terms, (1, 2), False)
+    made = OverMargin(places, counts)(rows)[0]
+    return _finished(name, made / rows.shape[1], x, reduction)
 
 
 @public(precision="wide")
@@ -257,7 +231,7 @@ def triplet_margin_with_distance_loss(
         reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of a distance.
 
     Raises:
-        ShapeError: different shapes, or the mean of no triplets.
+        ShapeError: different shapes.
         TypeError: a distance function that cannot be called, or that returns no tensor.
         ValueError: a margin below 0, or an unknown reduction.
     """
@@ -267,13 +241,13 @@ def triplet_margin_with_distance_loss(
     if distance_function is not None and not callable(distance_function):
         got = type(distance_function).__name__
         raise TypeError(f"{name}: got {got} for distance_function, want a callable")
-    xs, dtype = _together(name, anchor, positive, negative)
+    xs, dtype = together(name, anchor, positive, negative)
     if len({x.shape for x in xs}) > 1:
         raise ShapeError(f"{name}: got shapes {', '.join(str(x.shape) for x in xs)}, want equal")
     near, far = (_apart(name, distance_function, xs[0], x) for x in xs[1:])
-    if flag(swap, f"{name}: swap"):
+    if strict_flag(swap, f"{name}: swap"):
         far = _minimum(far, _apart(name, distance_function, xs[1], xs[2]))
-    return reduced(name, _relu(near - far + least), reduction, dtype)
+    return reduced(_relu(near - far + least), reduction, dtype)
 
 
 def _apart(name: str, function: Callable[..., Any] | None, a: Tensor, b: Tensor) -> Tensor:

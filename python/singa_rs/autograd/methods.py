@@ -161,7 +161,7 @@ def _swapped(self: Tensor) -> Tensor:
     """A view of matrices, the last two axes, with these exchanged (NumPy mT).
 
     Raises:
-        ShapeError: less than two dimensions.
+        ShapeError: fewer than two dimensions.
     """
     if self.rank < 2:
         raise ShapeError(f"mT: got shape {self.shape}, want two dimensions at least")

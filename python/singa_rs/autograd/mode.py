@@ -119,7 +119,7 @@ def set_training(value: bool) -> None:
     _refresh()
 
 
-class training_scope:  # noqa: N801 - used like a function
+class training_scope:  # used like a function
     """A context in which `training` is `value` for the calling thread, whatever the global is."""
 
     def __init__(self, value: bool) -> None:
@@ -138,7 +138,7 @@ class training_scope:  # noqa: N801 - used like a function
         _refresh()
 
 
-class no_grad:  # noqa: N801 - used like a function
+class no_grad:  # used like a function
     """Context or decorator: the calling thread records nothing for backward."""
 
     def __enter__(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import float64, uint8
+from ..refusals import strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real, whole
 from . import ops
@@ -27,12 +28,12 @@ from .reduce import (
     reduced_axes,
 )
 from .results import MinMax, ValuesIndices
-from .scan import _flat, cumprod, cumsum, of_scalars
+from .scan import cumprod, cumsum, flattened, of_scalars
 from .shape import plain_reshape
 from .sorting import sort
-from .statistics import _narrow, _root, _wide, norm, std, var
+from .statistics import narrowed, norm, root, std, var
 from .table import FUNCTIONS, public
-from .terms import flag
+from .terms import wide
 
 
 def _with(x: Tensor, value: float) -> Tensor:
@@ -52,12 +53,12 @@ def nanprod(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 def _nan_deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> Tensor:
     over, less = reduced_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
-    wide = _wide(x)
-    known = ops.op("unary", f="not")(isnan(wide))
+    x_wide = wide(x)
+    known = ops.op("unary", f="not")(isnan(x_wide))
     known.requires_grad = False
-    apart = where(known, wide - nanmean(wide, over, True), 0.0)
+    apart = where(known, x_wide - nanmean(x_wide, over, True), 0.0)
     total = reduce_sum(apart * apart, over, keepdims)
-    count = cast(reduce_sum(known, over, keepdims), wide.dtype) - less
+    count = cast(reduce_sum(known, over, keepdims), x_wide.dtype) - less
     count.requires_grad = False
     return where(count > 0, total / where(count > 0, count, 1.0), math.nan)
 
@@ -70,14 +71,14 @@ def nanvar(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0
     Raises:
         ValueError: axes that `x` does not have.
     """
-    return _narrow(_nan_deviation("nanvar", x, axis, bool(keepdims), ddof), x)
+    return narrowed(_nan_deviation("nanvar", x, axis, bool(keepdims), ddof), x)
 
 
 @public(methods="nanstd", precision="wide")
 def nanstd(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
     """The standard deviation over `axis`, all by default, of what is not NaN (NumPy nanstd): the
     square root of `nanvar`, with the same arguments. Where it is 0 the gradient is 0."""
-    return _narrow(_root(_nan_deviation("nanstd", x, axis, bool(keepdims), ddof)), x)
+    return narrowed(root(_nan_deviation("nanstd", x, axis, bool(keepdims), ddof)), x)
 
 
 @public()
@@ -104,7 +105,7 @@ def nancumprod(x: Tensor, axis: int | None = None) -> Tensor:
 
 def _arg(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """The place of an extreme among what is not NaN, an infinity before what took its place."""
-    flat, along = _flat(x.detach(), axis)
+    flat, along = flattened(x.detach(), axis)
     (along,) = as_axes(whole(along, f"{op}: axis"), flat.rank, op)
     made = ops.reduce_op(op[3:], (along,), True)(_with(flat, _LEAST[op]))
     if x.dtype.is_float:
@@ -187,7 +188,7 @@ def nanquantile(
 ) -> Tensor:
     """The quantiles over `axis`, all by default, of what is not NaN (NumPy nanquantile, PyTorch
     nanquantile); NaN of nothing. Arguments and errors are as in `quantile`."""
-    keeps = flag(keepdims, "nanquantile: keepdims")
+    keeps = strict_flag(keepdims, "nanquantile: keepdims")
     return _nan_quantiles("nanquantile", x, q, axis, keeps, method, 1)
 
 
@@ -196,7 +197,7 @@ def nanpercentile(
     x: Tensor, q: Any, axis: Axes = None, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """`nanquantile` of shares from 0 to 100 (NumPy nanpercentile)."""
-    keeps = flag(keepdims, "nanpercentile: keepdims")
+    keeps = strict_flag(keepdims, "nanpercentile: keepdims")
     return _nan_quantiles("nanpercentile", x, q, axis, keeps, method, 100)
 
 
@@ -209,7 +210,7 @@ def nanmedian(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         ShapeError: no elements.
         ValueError: axes that `x` does not have.
     """
-    keeps = flag(keepdims, "nanmedian: keepdims")
+    keeps = strict_flag(keepdims, "nanmedian: keepdims")
     return _nan_quantiles("nanmedian", x, 0.5, axis, keeps, "midpoint", 1)
 
 
@@ -223,7 +224,7 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Value
         ValueError: an axis that `x` does not have; a `k` that is not from 1 to its extent.
     """
     (along,) = as_axes(whole(axis, "kthvalue: axis"), x.rank, "kthvalue")
-    count, keeps = whole(k, "kthvalue: k"), flag(keepdims, "kthvalue: keepdims")
+    count, keeps = whole(k, "kthvalue: k"), strict_flag(keepdims, "kthvalue: keepdims")
     if not 1 <= count <= x.shape[along]:
         raise ValueError(f"kthvalue: got k {count} for an axis of {x.shape[along]}, want one in it")
     place: Any = slice(count - 1, count) if keeps else count - 1

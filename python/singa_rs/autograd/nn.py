@@ -14,6 +14,7 @@ from .index import where
 from .mode import mode
 from .rule import Rule
 from .table import public
+from .terms import limited
 
 
 class Dropout(Rule):
@@ -51,7 +52,12 @@ def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:
 
     Outside of training, `x` itself (ONNX Dropout). With a `seed`, the same elements each time. With
     ratio 1 all are zero, and so is the gradient.
+
+    Raises:
+        TypeError, ValueError: a ratio that is no number from 0 to 1, also outside of training.
     """
+    if type(ratio) is not float or not 0 <= ratio <= 1:
+        ratio = limited(ratio, "dropout: ratio", 0.0, 1.0)
     if not mode.training or not ratio:
         return x
     return where(np.zeros((), bool), x, 0.0) if ratio == 1 else Dropout(ratio, seed)(x)[0]

@@ -77,6 +77,8 @@ class _BatchNorm2d(Rule):
 
     def forward(self, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
         eps = self.handle.eps
+        if x.rank > 1 and x.shape[1] and not x.numel:
+            self.batch = False  # of no values there is no mean, and none is needed
         if not self.batch:
             running = (self.running_mean, self.running_var)
             self.stats = running
@@ -128,7 +130,7 @@ def batchnorm_2d(
 
     In training by the mean and variance of the batch, which update the running ones in place
     (`running = (1 - momentum) * running + momentum * batch`, the variance unbiased); else by the
-    running ones.
+    running ones. A batch of no values leaves them as they are, as in PyTorch.
 
     Args:
         handle: momentum and eps.
@@ -199,13 +201,15 @@ class _RMSNorm(_RowNorm):
     f = "rms_norm"
 
 
-def _first_axis(x: Tensor, normalized_shape: int | Sequence[int], axis: int) -> int:
-    """The axis from which on `x` has this shape."""
-    shape = wholes(normalized_shape, "layer_norm: normalized_shape")
+def _first_axis(op: str, x: Tensor, normalized_shape: int | Sequence[int] | None, axis: int) -> int:
+    """The axis from which on `x` has this shape; the given one for None."""
+    if normalized_shape is None:
+        return axis
+    shape = wholes(normalized_shape, f"{op}: normalized_shape")
     if axis != -1:
-        raise TypeError("layer_norm: got both axis and normalized_shape, want one of them")
+        raise TypeError(f"{op}: got both axis and normalized_shape, want one of them")
     if not shape or x.shape[-len(shape) :] != shape:
-        raise ShapeError(f"layer_norm: got normalized_shape {shape} for {x.shape}, want its end")
+        raise ShapeError(f"{op}: got normalized_shape {shape} for {x.shape}, want its end")
     return -len(shape)
 
 
@@ -237,8 +241,7 @@ def layer_norm(
     if not (scale is None or isinstance(scale, Tensor)):
         want = "a Tensor or None; normalized_shape, weight and bias go by keyword"
         raise TypeError(f"layer_norm: got {scale!r} for scale, want {want}")
-    if normalized_shape is not None:
-        axis = _first_axis(x, normalized_shape, axis)
+    axis = _first_axis("layer_norm", x, normalized_shape, axis)
     if scale is None and bias is not None:
         raise ValueError("layer_norm: got a bias and no scale, want both, the scale or neither")
     parameters = [t for t in (scale, bias) if t is not None]
@@ -246,7 +249,14 @@ def layer_norm(
 
 
 @public(precision="wide")
-def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5) -> Tensor:
+def rms_norm(
+    x: Tensor,
+    scale: Tensor | None = None,
+    axis: int = -1,
+    eps: float = 1e-5,
+    *,
+    normalized_shape: int | Sequence[int] | None = None,
+) -> Tensor:
     """Root mean square normalisation (Zhang and Sennrich, 2019; ONNX RMSNormalization) over the
     axes from `axis` on: `x / sqrt(mean(x * x) + eps) * scale`.
 
@@ -255,11 +265,17 @@ def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float 
         scale: of the shape of these axes, and the dtype of x; 1 if None.
         axis: the first one.
         eps: added to the mean of the squares; at least 0.
+        normalized_shape: the extents of these axes instead of `axis`, with `weight` for `scale`
+            (PyTorch rms_norm, which takes them in this order).
 
     Raises:
         ValueError: an axis that x does not have; eps out of its range.
         ShapeError, DTypeError: a scale that does not fit.
     """
+    if not (scale is None or isinstance(scale, Tensor)):
+        want = "a Tensor or None; normalized_shape and weight go by keyword"
+        raise TypeError(f"rms_norm: got {scale!r} for scale, want {want}")
+    axis = _first_axis("rms_norm", x, normalized_shape, axis)
     return _RMSNorm(axis, eps)(floating(x), *(() if scale is None else (scale,)))[0]
 
 

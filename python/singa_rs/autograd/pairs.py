@@ -26,7 +26,7 @@ from .unary import FUNCTIONS as UNARY
 _MAXIMUM, _MINIMUM = binary.FUNCTIONS["maximum"], binary.FUNCTIONS["minimum"]
 
 
-def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
+def as_operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
     """Operands in one dtype: numbers take that of tensors as in arithmetic, arrays of floats that
     of tensors of floats.
 
@@ -40,7 +40,7 @@ def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
 
 
 def _in_one_dtype(op: str, *xs: Any) -> tuple[Tensor, ...]:
-    """Operands as `_operands`, but with numbers beside integers in a dtype that holds both."""
+    """Operands as `as_operands`, but with numbers beside integers in a dtype that holds both."""
     kinds = [x.dtype for x in xs if isinstance(x, Tensor) and x.dtype.is_float]
     made = []
     for x in xs:
@@ -127,7 +127,7 @@ def logaddexp2(a: Tensor, b: Any) -> Tensor:
 @public(methods="fmod")
 def fmod(a: Tensor, b: Any) -> Tensor:
     """The rest of dividing, with the sign of `a` (NumPy fmod, ONNX Mod with fmod=1)."""
-    a, b = _operands("fmod", a, b)
+    a, b = as_operands("fmod", a, b)
     rest, known = binary.FUNCTIONS["remainder"], a.detach()
     if a.dtype.is_float:
         size = abs(b)
@@ -157,7 +157,7 @@ def heaviside(a: Tensor, b: Any) -> Tensor:
 
 def _known(op: str, pick: Callable[[Any, Any], Tensor], a: Any, b: Any) -> Tensor:
     """An extreme of those that are numbers."""
-    a, b = _operands(op, a, b)
+    a, b = as_operands(op, a, b)
     if not a.dtype.is_float:
         return pick(a, b)
     return where(isnan(a), b, where(isnan(b), a, pick(a, b)))
@@ -204,7 +204,7 @@ def lerp(a: Tensor, b: Any, weight: Any) -> Tensor:
 def addcmul(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
     """`x + value * a * b` (PyTorch addcmul)."""
     factor = number(value, "addcmul: value")
-    x, a, b = _operands("addcmul", x, a, b)
+    x, a, b = as_operands("addcmul", x, a, b)
     return x + (a * b if factor == 1 else a * b * factor)
 
 

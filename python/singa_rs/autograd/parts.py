@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError
-from ..refusals import is_integral
+from ..refusals import is_integral, strict_flag
 from ..tensor import Tensor
 from ..tensor.numbers import as_array, whole, wholes
 from . import ops
@@ -19,9 +19,8 @@ from .casting import promoted
 from .index import gather, getitem, where
 from .reduce import as_axes
 from .repeat import pad
-from .shape import cat, plain_reshape, split, stack, transpose
+from .shape import cat, clone, plain_reshape, split, stack, transpose
 from .table import public
-from .terms import flag
 
 Sections = int | Sequence[int]
 
@@ -63,7 +62,7 @@ def tensor_split(x: Tensor, sections: Sections, axis: int = 0) -> tuple[Tensor, 
         axis: the axis.
 
     Raises:
-        ValueError: less than one part; an axis that `x` does not have.
+        ValueError: fewer than one part; an axis that `x` does not have.
     """
     return _sections("tensor_split", x, axis, sections)
 
@@ -90,7 +89,7 @@ def hsplit(x: Tensor, sections: Sections) -> tuple[Tensor, ...]:
 
     Raises:
         ShapeError: no dimension; parts that are not equal.
-        ValueError: less than one part.
+        ValueError: fewer than one part.
     """
     return _equal("hsplit", x, 0 if x.rank == 1 else 1, 1, sections)
 
@@ -165,8 +164,8 @@ def _ones(n: int, like: Tensor) -> Tensor:
 
 @public(methods="diag")
 def diag(x: Tensor, k: int = 0) -> Tensor:
-    """A matrix with a vector on diagonal `k`, zeros elsewhere; of a matrix that diagonal (NumPy
-    diag).
+    """A matrix with a vector on diagonal `k`, zeros elsewhere; of a matrix that diagonal, as a copy
+    (NumPy diag, PyTorch diag). `diagonal` is a view of it.
 
     Raises:
         ShapeError: another number of dimensions.
@@ -174,7 +173,7 @@ def diag(x: Tensor, k: int = 0) -> Tensor:
     if x.rank not in (1, 2):
         raise ShapeError(f"diag: got shape {x.shape}, want a vector or a matrix")
     offset = whole(k, "diag: k")
-    return diag_embed(x, offset) if x.rank == 1 else diagonal(x, offset)
+    return diag_embed(x, offset) if x.rank == 1 else clone(diagonal(x, offset))
 
 
 @public(methods="diagflat")
@@ -212,7 +211,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
         ShapeError: another number of dimensions.
         ValueError: a negative `r`.
     """
-    again = flag(with_replacement, "combinations: with_replacement")
+    again = strict_flag(with_replacement, "combinations: with_replacement")
     count = whole(r, "combinations: r")
     if x.rank != 1:
         raise ShapeError(f"combinations: got shape {x.shape}, want a vector")

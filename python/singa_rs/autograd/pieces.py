@@ -11,6 +11,7 @@ from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import as_shape, device_of
 from ..tensor.numbers import whole
+from ..tensor.placing import row_major
 from . import ops
 from .angles import clamp
 from .casting import convert, promoted
@@ -94,10 +95,6 @@ def select_scatter(x: Tensor, source: Any, axis: int, index: int) -> Tensor:
 # ---- places --------------------------------------------------------------------------------------
 
 
-def _steps(shape: Sequence[int]) -> list[int]:
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-
-
 @public()
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """The places along each axis of a shape, int64, of indices into the flattened tensor (NumPy
@@ -109,7 +106,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     to = as_shape(shape)
     places = checked("unravel_index", as_indices(indices, "unravel_index"), math.prod(to))
     made = []
-    for step, extent in zip(_steps(to), to, strict=True):
+    for step, extent in zip(row_major(to), to, strict=True):
         one = ops.scalar_op("floor_divide", step)(places) if step != 1 else places
         made.append(ops.scalar_op("remainder", extent)(one))
     for one in made:
@@ -130,7 +127,7 @@ def ravel_multi_index(indices: Sequence[Any], shape: Any) -> Tensor:
     if isinstance(indices, (str, Tensor)) or len(indices) != len(to) or not to:
         raise ShapeError(f"ravel_multi_index: got {indices!r} for {to}, want places for each axis")
     made, device = None, device_of(indices)
-    for one, step, extent in zip(indices, _steps(to), to, strict=True):
+    for one, step, extent in zip(indices, row_major(to), to, strict=True):
         given = as_indices(one, "ravel_multi_index", device)
         places = checked("ravel_multi_index", given, extent)
         places = ops.scalar_op("mul", step)(places)

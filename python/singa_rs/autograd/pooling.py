@@ -18,8 +18,9 @@ from .casting import floating
 from .convolution import with_odd
 from .index import as_indices
 from .rule import KeepsShape, Rule, function
-from .statistics import _narrow, _nth_root, _wide
+from .statistics import narrowed, nth_root
 from .table import public
+from .terms import wide
 from .unary import FUNCTIONS as UNARY
 from .windows import Numbers, Padding
 
@@ -245,13 +246,13 @@ def lp_pool(
     if not p >= 1:
         raise ValueError(f"lp_pool: got p {p}, want at least 1")
     attrs = _window("lp_pool", x, kernel_size, stride, padding, ceil_mode, dilation)
-    size = UNARY["abs"](_wide(x))
+    size = UNARY["abs"](wide(x))
     if math.isinf(p):
-        return _narrow(_Pooling(attrs, True)(size)[0], x)
+        return narrowed(_Pooling(attrs, True)(size)[0], x)
     powers = size * size if p == 2 else size if p == 1 else size**p
     attrs.update(count_include_pad=False, divisor=1)
     sums = _Pooling(attrs, False)(powers)[0]
-    return _narrow(_nth_root(sums, p), x)
+    return narrowed(nth_root(sums, p), x)
 
 
 class _MaxUnpool(Rule):

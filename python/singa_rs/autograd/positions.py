@@ -185,8 +185,10 @@ class ScatterElements(Rule):
             np.put_along_axis(part, places, values, axis)
             return to
 
+        def infer(x: Any, *_: Any) -> Any:
+            return x.shape, x.dtype
+
         axis = self.along
-        infer = lambda x, *_: (x.shape, x.dtype)  # noqa: E731
         return _core.HostOp("scatter_elements", infer, write, axis)(x, *rest)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> tuple[Tensor]:

@@ -33,7 +33,7 @@ class Precision(NamedTuple):
     scale: Scale | None = None
 
 
-class precision_scope:  # noqa: N801 - used like a function
+class precision_scope:  # used like a function
     """A context in which the calling thread computes with a `Precision`; None means in the types of
     the tensors."""
 

@@ -340,7 +340,7 @@ def multi_dot(xs: Sequence[Tensor]) -> Tensor:
     NumPy linalg.multi_dot); the first and the last may be vectors.
 
     Raises:
-        ShapeError: less than two; shapes that do not fit.
+        ShapeError: fewer than two; shapes that do not fit.
     """
     given = promoted(tuple(xs))
     ends = len(given) > 1 and {given[0].rank, given[-1].rank} <= {1, 2}

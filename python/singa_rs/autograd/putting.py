@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, ShapeError, bool_, int64
-from ..refusals import is_real
+from ..refusals import is_real, strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import number, whole
 from . import binary, ops
@@ -17,12 +17,11 @@ from .along import flat_places
 from .casting import cast, convert
 from .index import as_indices, checked, gather, where
 from .reduce import as_axes
-from .scan import _flat
+from .scan import flattened
 from .scattering import scatter_nd, scattered
 from .segments import check_reduction, counts
 from .shape import cat, expand, plain_reshape, stack
 from .table import public
-from .terms import flag
 from .views import broadcast, broadcasts
 
 #: By PyTorch's names of reductions: ONNX's.
@@ -102,7 +101,7 @@ def scatter_reduce(
     (along,) = as_axes(whole(axis, f"{name}: axis"), x.rank, name)
     if not isinstance(reduce, str) or reduce not in _REDUCE:
         raise ValueError(f"{name}: got reduce {reduce!r}, want one of {', '.join(_REDUCE)}")
-    keeps, how = flag(include_self, f"{name}: include_self"), _REDUCE[reduce]
+    keeps, how = strict_flag(include_self, f"{name}: include_self"), _REDUCE[reduce]
     check_reduction(name, x, how)
     places = as_indices(indices, name, x.device)
     if keeps and reduce != "mean":
@@ -166,7 +165,7 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None = -1) 
         DTypeError: a value that the dtype of `x` cannot hold.
     """
     name, have = "put_along_axis", x.shape
-    flat, axis = _flat(x, axis)
+    flat, axis = flattened(x, axis)
     (along,) = as_axes(whole(axis, f"{name}: axis"), flat.rank, name)
     places = as_indices(indices, name, x.device)
     wide = tuple(places.shape[i : i + 1] if i == along else (n,) for i, n in enumerate(flat.shape))
@@ -208,7 +207,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
         shape = broadcast(shape, one.shape)
     tuples = stack([cast(one, given[0].dtype).expand(shape) for one in given], len(shape))
     tuples.requires_grad = False
-    how = "add" if flag(accumulate, f"{name}: accumulate") else "none"
+    how = "add" if strict_flag(accumulate, f"{name}: accumulate") else "none"
     updates = _of_shape(name, values, x, (*shape, *x.shape[len(given) :]))
     return scatter_nd(x, tuples, updates, how)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError
+from ..refusals import strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import as_array, real, whole
 from . import ops
@@ -21,9 +22,9 @@ from .reduce import Axes, reduce_max, reduce_mean, reduce_min, reduce_sum, reduc
 from .results import ValuesIndices
 from .shape import expand, plain_reshape, transpose
 from .sorting import sort
-from .statistics import _narrow, _root, _wide
+from .statistics import narrowed, root
 from .table import public
-from .terms import flag
+from .terms import wide
 
 #: How a quantile between two elements is found, by NumPy's names.
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -121,7 +122,8 @@ def quantile(
         ShapeError: no elements.
         ValueError: another share or method; axes that `x` does not have.
     """
-    return _quantiles("quantile", x, q, axis, flag(keepdims, "quantile: keepdims"), method, 1)
+    keeps = strict_flag(keepdims, "quantile: keepdims")
+    return _quantiles("quantile", x, q, axis, keeps, method, 1)
 
 
 @public(methods="percentile")
@@ -129,7 +131,8 @@ def percentile(
     x: Tensor, q: Any, axis: Axes = None, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """`quantile` of shares from 0 to 100 (NumPy percentile)."""
-    return _quantiles("percentile", x, q, axis, flag(keepdims, "percentile: keepdims"), method, 100)
+    keeps = strict_flag(keepdims, "percentile: keepdims")
+    return _quantiles("percentile", x, q, axis, keeps, method, 100)
 
 
 @public(methods="median")
@@ -141,7 +144,7 @@ def median(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         ShapeError: no elements.
         ValueError: axes that `x` does not have.
     """
-    flag(keepdims, "median: keepdims")
+    strict_flag(keepdims, "median: keepdims")
     return _quantiles("median", x, 0.5, axis, keepdims, "midpoint", 1)
 
 
@@ -165,10 +168,10 @@ def nanmean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """
     if not x.dtype.is_float:
         return reduce_mean(x, axis, keepdims)
-    wide, known = _wide(x), ops.op("unary", f="not")(isnan(x))
+    x_wide, known = wide(x), ops.op("unary", f="not")(isnan(x))
     known.requires_grad = False
-    count = reduce_sum(cast(known, wide.dtype), axis, keepdims)
-    return _narrow(reduce_sum(where(known, wide, 0.0), axis, keepdims) / count, x)
+    count = reduce_sum(cast(known, x_wide.dtype), axis, keepdims)
+    return narrowed(reduce_sum(where(known, x_wide, 0.0), axis, keepdims) / count, x)
 
 
 def _nan_extreme(op: str, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
@@ -231,15 +234,15 @@ def average(x: Tensor, axis: Axes = None, weights: Any = None, keepdims: bool = 
     over = reduced_axes(axis, x.rank, "average")
     if weights is None:
         return reduce_mean(x, over, keepdims)
-    wide = _wide(x)
-    given = cast(as_tensor(weights, x.device, wide.dtype), wide.dtype)
+    x_wide = wide(x)
+    given = cast(as_tensor(weights, x.device, x_wide.dtype), x_wide.dtype)
     if given.shape != x.shape:
         if len(over) != 1 or given.shape != (x.shape[over[0]],):
             got = f"weights of shape {given.shape} for {x.shape}"
             raise ShapeError(f"average: got {got}, want the same, or a vector along one axis")
         given = plain_reshape(given, (given.numel, *(1,) * (x.rank - over[0] - 1)))
     total = reduce_sum(expand(given, x.shape), over, keepdims)
-    return _narrow(reduce_sum(wide * given, over, keepdims) / total, x)
+    return narrowed(reduce_sum(x_wide * given, over, keepdims) / total, x)
 
 
 @public()
@@ -254,13 +257,13 @@ def cov(x: Tensor, ddof: float = 1) -> Tensor:
     Raises:
         ShapeError: more than two dimensions.
     """
-    return _narrow(_cov("cov", x, real(ddof, "cov: ddof")), x)
+    return narrowed(_cov("cov", x, real(ddof, "cov: ddof")), x)
 
 
 def _cov(op: str, x: Tensor, ddof: float) -> Tensor:
     if x.rank not in (1, 2):
         raise ShapeError(f"{op}: got shape {x.shape}, want a matrix or a vector")
-    rows = _wide(x) if x.rank == 2 else plain_reshape(_wide(x), (1, x.numel))
+    rows = wide(x) if x.rank == 2 else plain_reshape(wide(x), (1, x.numel))
     rows = rows - reduce_mean(rows, 1, True)
     made = matmul(rows, transpose(rows)) / max(rows.shape[1] - ddof, 0.0)
     return made if made.numel != 1 else plain_reshape(made, ())
@@ -275,10 +278,10 @@ def corrcoef(x: Tensor) -> Tensor:
     """
     made = _cov("corrcoef", x, 0)
     if not made.rank:
-        return _narrow(made / made, x)
-    spread = _root(made.diagonal())
+        return narrowed(made / made, x)
+    spread = root(made.diagonal())
     made = made / spread.unsqueeze(1) / spread.unsqueeze(0)
-    return _narrow(made.clip(-1.0, 1.0), x)
+    return narrowed(made.clip(-1.0, 1.0), x)
 
 
 @public(methods="mode")

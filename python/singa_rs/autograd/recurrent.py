@@ -157,8 +157,8 @@ class _Call:
 @public(precision="short")
 def rnn(
     x: Tensor,
-    W: Tensor,  # noqa: N803 - ONNX's names
-    R: Tensor,  # noqa: N803
+    W: Tensor,  # ONNX's names
+    R: Tensor,
     b: Tensor | None = None,
     h0: Tensor | None = None,
     *,
@@ -196,8 +196,8 @@ def rnn(
 @public(precision="short")
 def lstm(
     x: Tensor,
-    W: Tensor,  # noqa: N803 - ONNX's names
-    R: Tensor,  # noqa: N803
+    W: Tensor,  # ONNX's names
+    R: Tensor,
     b: Tensor | None = None,
     h0: Tensor | None = None,
     c0: Tensor | None = None,
@@ -249,8 +249,8 @@ def lstm(
 @public(precision="short")
 def gru(
     x: Tensor,
-    W: Tensor,  # noqa: N803 - ONNX's names
-    R: Tensor,  # noqa: N803
+    W: Tensor,  # ONNX's names
+    R: Tensor,
     b: Tensor | None = None,
     h0: Tensor | None = None,
     *,

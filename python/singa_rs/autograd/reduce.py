@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -147,6 +148,21 @@ class ReduceProd(Reduction):
         alone = ops.where(ops.scalar_op("eq", 1)(zeros), product, none)
         return (ops.mul(self.spread(dys[0]), ops.where(zero, alone, others)),)
 
+    def gradients_again(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """By the products of the elements before and after each: which of them are zero is nothing
+        that could be differentiated."""
+        if not self.over:
+            return dys
+        x, kept = self.load(0), [i for i in range(len(self.shape)) if i not in self.over]
+        order = (*kept, *self.over)
+        moved = x.view_permute(order)
+        rows = ops.reshape(moved, (*moved.shape[: len(kept)], math.prod(moved.shape[len(kept) :])))
+        scan = functools.partial(ops.op, "scan", f="prod", axis=len(kept), exclusive=True)
+        others = ops.mul(scan(reverse=False)(rows), scan(reverse=True)(rows))
+        back = sorted(range(len(order)), key=order.__getitem__)
+        others = ops.reshape(others, moved.shape).view_permute(back)
+        return (ops.mul(self.spread(dys[0]), others),)
+
     def _over(self, f: str, x: Tensor) -> Tensor:
         return ops.reduce_op(f, self.over, True)(x) if self.over else x
 
@@ -214,7 +230,8 @@ class SoftMax(Rule):
 
     def _run(self, name: str, *xs: Tensor) -> Tensor:
         """An operation along the axis, which a tensor of shape () has with extent 1."""
-        op = ops.op(name, axis=self.axis, log=self.log)
+        is_last = self.axis == xs[0].rank - 1
+        op = ops.op(name, axis=-1 if is_last else self.axis, log=self.log)
         if xs[0].rank or not is_first(self.axis):
             return op(*xs)
         return ops.reshape(op(*(ops.reshape(x, (1,)) for x in xs)), ())

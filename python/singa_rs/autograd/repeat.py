@@ -14,6 +14,7 @@ from ..tensor import Tensor
 from ..tensor.creation import as_shape
 from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
+from .borders import unpadded
 from .index import gather
 from .reduce import as_axes
 from .rule import KeepsShape, function
@@ -155,8 +156,8 @@ class Pad(KeepsShape):
         for axis, ((a, b), n) in enumerate(zip(ends, x.shape, strict=True)):
             if a or b:
                 place = np.pad(np.arange(n, dtype=np.int32), (a, b), mode=self.mode)
-                self.places.append((axis, n, _core.from_numpy(place, x.device)))
-                x = ops.op("gather", axis=axis)(x, self.places[-1][2])
+                self.places.append((axis, n, a, b, _core.from_numpy(place, x.device)))
+                x = ops.op("gather", axis=axis)(x, self.places[-1][-1])
         return x if self.places else ops.copy(x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
@@ -164,8 +165,9 @@ class Pad(KeepsShape):
         (dy,) = dys
         if self.mode == "constant":
             return (dy.view_slice(self.ranges),)
-        for axis, n, place in reversed(self.places):
-            dy = ops.op("gather_grad", axis=axis, size=n)(dy, place)
+        for axis, n, a, b, place in reversed(self.places):
+            made = unpadded(dy, axis, n, a, b, self.mode)
+            dy = ops.op("gather_grad", axis=axis, size=n)(dy, place) if made is None else made
         return (dy,)
 
 

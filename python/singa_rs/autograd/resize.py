@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import ShapeError
+from ..refusals import strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real, wholes
 from .casting import cast, floating
@@ -18,7 +19,7 @@ from .index import gather
 from .reduce import as_axes
 from .shape import clone, transpose
 from .table import public
-from .terms import flag, wide
+from .terms import wide
 
 
 class Axis(NamedTuple):
@@ -291,7 +292,7 @@ def interpolate(
         _kind(mode, len(over)),
         *_places(mode, coordinates, nearest_mode),
         real(cubic_coeff, "interpolate: cubic_coeff"),
-        flag(exclude_outside, "interpolate: exclude_outside"),
-        flag(antialias, "interpolate: antialias"),
+        strict_flag(exclude_outside, "interpolate: exclude_outside"),
+        strict_flag(antialias, "interpolate: antialias"),
     )
     return resample(x, _extents(x, over, size, scale), how)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .._core import ShapeError
+from ..refusals import flag
 from ..tensor import Tensor
 from ..tensor.keys import Settings
 from ..tensor.numbers import real, whole
@@ -85,9 +86,9 @@ class RNNHandle(Settings):
             hidden_size=int(hidden_size),
             mode=int(mode),
             num_layers=int(num_layers),
-            bias=bool(bias),
+            bias=flag(bias, "RNNHandle: bias"),
             dropout=ratio,
-            bidirectional=bool(bidirectional),
+            bidirectional=flag(bidirectional, "RNNHandle: bidirectional"),
         )
 
     @property

@@ -79,6 +79,11 @@ class Rule(Operator):
         made = raw_if(self.gradients(dys, (True,) * len(self.edges)), dys)
         return made[0] if len(made) == 1 else made
 
+    def gradients_again(self, dys: Tensors, wanted: Sequence[bool]) -> Any:
+        """As `gradients`, where these are to be differentiated: by operations whose gradients are
+        right, too."""
+        return self.gradients(dys, wanted)
+
     def save(self, *tensors: Tensor | None) -> None:
         """Keeps views of these tensors, and notes the versions of their memory."""
         self.saved = tuple([None if t is None else t.saved() for t in tensors])

@@ -148,7 +148,7 @@ def gradient(x: Tensor, spacing: float = 1.0, *, axis: Any = None) -> Any:
         axis: one axis or several, all by default.
 
     Raises:
-        ShapeError: less than two samples.
+        ShapeError: fewer than two samples.
         ValueError: axes that `x` does not have.
     """
     x, step = floating(x), real(spacing, "gradient: spacing")
@@ -301,7 +301,7 @@ def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
 
     Raises:
         ShapeError: more than one dimension.
-        ValueError: less than one column.
+        ValueError: fewer than one column.
     """
     if x.rank != 1:
         raise ShapeError(f"vander: got shape {x.shape}, want a vector")

@@ -6,6 +6,7 @@ import math
 
 from .. import _core
 from .._core import ShapeError, int64
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
 from . import ops
@@ -18,11 +19,11 @@ from .reduce import as_axes, softmax
 from .scan import cumsum, of_scalars
 from .sorting import topk
 from .table import public
-from .terms import flag, limited, wide
+from .terms import limited, wide
 from .unary import FUNCTIONS as UNARY
 
 
-def _uniform(like: Tensor, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> Tensor:
+def uniform(like: Tensor, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> Tensor:
     """Numbers drawn from [low, high), in float32 at least, from the stream of steps."""
     name = like.dtype.name if like.dtype.itemsize > 2 else "float32"
     draw = _core.Op("random", dist={"uniform": {"low": low, "high": high}}, shape=shape, dtype=name)
@@ -33,7 +34,7 @@ def _uniform(like: Tensor, shape: tuple[int, ...], low: float = 0.0, high: float
 
 def _gumbel(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Numbers of the standard Gumbel distribution."""
-    drawn = 1.0 - _uniform(like, shape)  # never 0
+    drawn = 1.0 - uniform(like, shape)  # never 0
     tiny = 2.0**-64 if drawn.dtype.itemsize > 4 else 2.0**-26
     # Of drawn 1 the logarithm is 0, and half a step below 1 stands in its place.
     first = ops.scalar_op("maximum", tiny)(ops.neg(ops.op("unary", f="log")(drawn)))
@@ -58,7 +59,7 @@ def gumbel_softmax(x: Tensor, tau: float = 1.0, hard: bool = False, axis: int = 
     Raises:
         ValueError: a temperature that is not positive; an axis that `x` does not have.
     """
-    x, is_hard = floating(x), flag(hard, "gumbel_softmax: hard")
+    x, is_hard = floating(x), strict_flag(hard, "gumbel_softmax: hard")
     (along,) = as_axes(whole(axis, "gumbel_softmax: axis"), x.rank, "gumbel_softmax")
     heat = limited(tau, "gumbel_softmax: tau")
     if not heat:
@@ -92,7 +93,7 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3) -> Tensor:
     if not -math.inf < low <= high < math.inf:
         raise ValueError(f"rrelu: got slopes from {lower} to {upper}, want finite ones in order")
     if mode.training and low < high:
-        slope = cast(_uniform(x, x.shape, low, high), x.dtype)
+        slope = cast(uniform(x, x.shape, low, high), x.dtype)
         slope.requires_grad = False
     else:
         slope = (low + high) / 2
@@ -115,7 +116,8 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False) -> Tenso
         ValueError: fewer classes than draws without replacement; a weight that is negative, NaN or
             infinite, or none above 0, when it is used.
     """
-    count, again = whole(num_samples, "multinomial: num_samples"), flag(replacement, "multinomial")
+    count = whole(num_samples, "multinomial: num_samples")
+    again = strict_flag(replacement, "multinomial")
     if x.rank not in (1, 2) or not x.shape[-1]:
         raise ShapeError(f"multinomial: got shape {x.shape}, want (C,) or (N, C) with classes")
     if count < 1 or (count > x.shape[-1] and not again):
@@ -140,7 +142,7 @@ def _drawn_again(weights: Tensor, count: int) -> Tensor:
     ends = ops.where(ops.scalar_op("gt", 0)(weights), ends, ops.full((), 0, ends))
     ends = ops.greatest_so_far(ends.rank - 1)(ends)
     total = flip(ends, -1)[..., :1]
-    drawn = _uniform(weights, (*weights.shape[:-1], count)) * total
+    drawn = uniform(weights, (*weights.shape[:-1], count)) * total
     # No place is beyond the last class with a weight, as none is beyond NaN.
     ends = ops.where(ops.op("binary", f="lt")(ends, total), ends, ops.full((), math.nan, ends))
     made = ops.op("fill", device=drawn.device, value=0, shape=drawn.shape, dtype="int64")()
@@ -179,7 +181,7 @@ def bernoulli(x: Tensor) -> Tensor:
             and of NaN it is NaN: values are not checked.
     """
     x = floating(x).detach()
-    apart = ops.op("unary", f="sign")(ops.sub(wide(x), _uniform(x, x.shape)))
+    apart = ops.op("unary", f="sign")(ops.sub(wide(x), uniform(x, x.shape)))
     made = ops.cast(ops.scalar_op("maximum", 0)(apart), x.dtype)
     made.requires_grad = False
     return made

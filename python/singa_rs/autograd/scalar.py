@@ -87,8 +87,14 @@ _RULES = {
 _REVERSED = {"div": _number_divided, "pow": _number_to_the, "remainder": _number_modulo}
 
 
+def is_beyond(number: float, dtype: Any) -> bool:
+    """Whether a number is greater, or less, than all that a shorter float type has."""
+    return _MOST.get(dtype, math.inf) < abs(number) < math.inf
+
+
 def with_number(f: str, a: Tensor, number: float, reverse: bool) -> Tensor:
-    """`f` of a tensor and a number, in the dtype that the two are computed in."""
+    """`f` of a tensor and a number, in the dtype that the two are computed in: float64, rounded,
+    where a float tensor has no such number."""
     dtype = a.dtype
     if not dtype.is_float:
         number = _comparable(number) if f in _COMPARE else number
@@ -96,9 +102,14 @@ def with_number(f: str, a: Tensor, number: float, reverse: bool) -> Tensor:
         a = cast(a, dtype)
         if f == "pow" and dtype.is_int and number < 0 and not reverse:
             raise ValueError(f"pow: got integers to the power {number}, want a power of at least 0")
-    elif f in _COMPARE and _MOST.get(dtype, math.inf) < abs(number) < math.inf:
+    elif f in _COMPARE and is_beyond(number, dtype):
         a = cast(a, float64)
-    y = ops.scalar_op(f, number, reverse)(a)
+    try:
+        y = ops.scalar_op(f, number, reverse)(a)
+    except ValueError:
+        if not is_beyond(number, a.dtype):
+            raise
+        return cast(with_number(f, cast(a, float64), number, reverse), dtype)
     if mode.tape:
         record(WithNumber(f, number, reverse), (a,), (y,))
     return y

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from ..refusals import flag
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import ops
@@ -24,8 +25,9 @@ class CumSum(Rule):
     f = "sum"
 
     def __init__(self, axis: int, exclusive: bool = False, reverse: bool = False) -> None:
-        self.axis, self.exclusive = whole(axis, f"cum{self.f}: axis"), bool(exclusive)
-        self.reverse = bool(reverse)
+        op = f"cum{self.f}"
+        self.axis, self.exclusive = whole(axis, f"{op}: axis"), flag(exclusive, f"{op}: exclusive")
+        self.reverse = flag(reverse, f"{op}: reverse")
 
     def forward(self, x: Tensor) -> Tensor:
         (self.along,) = as_axes(self.axis, x.rank, f"cum{self.f}")
@@ -62,8 +64,53 @@ class CumProd(CumSum):
         divided = ops.div(every, ops.where(is_zero, ops.full((), 1, x), x))
         return (ops.where(before, divided, ops.where(first, others, none)),)
 
+    def gradients_again(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """The product before each element, times the sum over what follows of `dy` and the product
+        up to there. Which elements are zero is nothing that could be differentiated."""
+        before = ops.op("scan", f="prod", axis=self.along, exclusive=True, reverse=self.reverse)
+        x, dy = self.load(0), dys[0]
+        if not x.numel:
+            return (dy,)
+        sums = self._sums(self._forwards(x), self._forwards(dy))
+        return (ops.mul(before(x), self._forwards(sums)),)
 
-def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    def _sums(self, x: Tensor, dy: Tensor) -> Tensor:
+        """For each place k, the sum over i >= k of `dy` at i times the elements from k + 1 to i (of
+        exclusive products, over i > k, to i - 1): over 1, 2, 4, ... places, each of two before."""
+        count = x.shape[self.along]
+        sums, factors, span = dy, self._part(x, 1, count), 1
+        if self.exclusive:
+            last = self._part(dy, 0, 1)
+            sums = self._joined(self._part(dy, 1, count), ops.full(last.shape, 0, dy))
+        while span < count:
+            more = ops.mul(factors, self._part(sums, span, count))
+            near, rest = self._part(sums, 0, count - span), self._part(sums, count - span, count)
+            sums = self._joined(ops.add(near, more), rest)
+            end, span = count - span, 2 * span
+            far = self._part(factors, span // 2, max(end, span // 2))
+            factors = ops.mul(self._part(factors, 0, max(count - span, 0)), far)
+        return sums
+
+    def _part(self, x: Tensor, start: int, end: int) -> Tensor:
+        """The elements along the axis from `start` to before `end`."""
+        ranges = [(0, n, 1) for n in x.shape]
+        ranges[self.along] = (start, end - start, 1)
+        return x.view_slice(tuple(ranges))
+
+    def _joined(self, *parts: Tensor) -> Tensor:
+        return ops.op("concat", axis=self.along)(*parts)
+
+    def _forwards(self, x: Tensor) -> Tensor:
+        """The elements in the order in which they are multiplied."""
+        if not self.reverse:
+            return x
+        ranges = [(0, n, 1) for n in x.shape]
+        count = x.shape[self.along]
+        ranges[self.along] = (count - 1, count, -1)
+        return x.view_slice(tuple(ranges))
+
+
+def flattened(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     """The tensor and the axis to work along: the flattened tensor if that is None."""
     return (plain_reshape(x, (x.numel,)), 0) if axis is None else (x, axis)
 
@@ -113,7 +160,7 @@ def cumsum(
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    x, axis = _flat(x, axis)
+    x, axis = flattened(x, axis)
     return CumSum(axis, exclusive, reverse)(x)[0]
 
 
@@ -126,5 +173,5 @@ def cumprod(
 
     Arguments, dtypes and errors are as in `cumsum`; the first exclusive product is 1.
     """
-    x, axis = _flat(x, axis)
+    x, axis = flattened(x, axis)
     return CumProd(axis, exclusive, reverse)(x)[0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import DTypeError, GraphError, ShapeError, float32, float64, int64
 from ..device import Device
+from ..refusals import strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import as_operand, from_numpy
 from ..tensor.dtypes import promote
@@ -20,13 +21,12 @@ from .finite import isnan
 from .index import as_indices, gather
 from .positions import onehot
 from .reduce import as_axes, reduce_sum, reduced_axes
-from .segments import _Total, counts
+from .segments import Total, counts
 from .shape import expand, plain_reshape
 from .table import public
-from .terms import flag
 
 
-def _read(op: str, x: Tensor, instead: str) -> np.ndarray:
+def read(op: str, x: Tensor, instead: str) -> np.ndarray:
     """A tensor's values, on which the size of the result depends.
 
     Raises:
@@ -56,7 +56,7 @@ def masked_select(x: Tensor, mask: Any) -> Tensor:
     """
     advice = "where and masked_fill keep the shape"
     is_tensor = isinstance(mask, Tensor)
-    flags = _read("masked_select", mask, advice) if is_tensor else as_array(mask, "masked_select")
+    flags = read("masked_select", mask, advice) if is_tensor else as_array(mask, "masked_select")
     if flags.dtype.kind != "b":
         raise DTypeError(f"masked_select: got a mask of {flags.dtype}, want bool")
     try:
@@ -76,7 +76,7 @@ def argwhere(x: Tensor) -> Tensor:
     Raises:
         GraphError: a tensor that is only recorded.
     """
-    found = np.argwhere(_read("argwhere", x, "where keeps the shape"))
+    found = np.argwhere(read("argwhere", x, "where keeps the shape"))
     return _constant(found, x.device)
 
 
@@ -128,7 +128,7 @@ def unique(
         GraphError: a tensor that is only recorded, as the size depends on it.
     """
     asked = [
-        flag(value, f"unique: {name}")
+        strict_flag(value, f"unique: {name}")
         for name, value in (
             ("return_index", return_index),
             ("return_inverse", return_inverse),
@@ -136,7 +136,7 @@ def unique(
         )
     ]
     along = None if axis is None else as_axes(whole(axis, "unique: axis"), x.rank, "unique")[0]
-    array = _read("unique", x, "sort keeps the shape")
+    array = read("unique", x, "sort keeps the shape")
     _, first, inverse, count = np.unique(array, True, True, True, axis=along)
     flat = plain_reshape(x, (x.numel,)) if along is None else x
     values = gather(flat, along or 0, first)
@@ -169,7 +169,7 @@ def bincount(
     if places.rank != 1:
         raise ShapeError(f"bincount: got shape {places.shape}, want one dimension")
     if length is None:
-        array, least = _read("bincount", places, "give length"), whole(minlength, "bincount: min")
+        array, least = read("bincount", places, "give length"), whole(minlength, "bincount: min")
         if least < 0:
             raise ValueError(f"bincount: got minlength {least}, want at least 0")
         is_plain = array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)
@@ -188,10 +188,10 @@ def bincount(
     if given.shape != places.shape:
         shapes = f"weights of shape {given.shape} for {places.shape}"
         raise ShapeError(f"bincount: got {shapes}, want equal shapes")
-    return _Total(found, size)(given)[0]
+    return Total(found, size)(given)[0]
 
 
-def _comparable(a: Tensor, v: Any) -> tuple[Tensor, Tensor]:
+def comparable(a: Tensor, v: Any) -> tuple[Tensor, Tensor]:
     """Both in a dtype in which comparing them is exact."""
     a, v = a.detach(), as_operand(v, (a.dtype,), a.device).detach()
     mixed = a.dtype.is_float != v.dtype.is_float
@@ -224,7 +224,7 @@ def searchsorted(a: Tensor, v: Any, side: str = "left") -> Tensor:
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: got side {side!r}, want 'left' or 'right'")
-    a, v = _comparable(a, v)
+    a, v = comparable(a, v)
     if a.rank != 1:
         raise ShapeError(f"searchsorted: got shape {a.shape}, want one dimension")
     low = ops.op("fill", device=v.device, value=0, shape=v.shape, dtype="int64")()
@@ -250,7 +250,7 @@ def bucketize(x: Tensor, boundaries: Any, right: bool = False) -> Tensor:
     """Which interval between sorted boundaries each element is in, int64 (PyTorch bucketize): i
     where `boundaries[i - 1] < x <= boundaries[i]`, or `boundaries[i - 1] <= x < boundaries[i]` if
     `right`. Arguments and errors are as in `searchsorted`."""
-    side = "right" if flag(right, "bucketize: right") else "left"
+    side = "right" if strict_flag(right, "bucketize: right") else "left"
     return searchsorted(as_tensor(boundaries, x.device), x, side)
 
 
@@ -261,12 +261,12 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     the greatest element, which are read.
 
     Raises:
-        ValueError: less than one interval; bounds that are not finite, or in the wrong order.
+        ValueError: fewer than one interval; bounds that are not finite, or in the wrong order.
         GraphError: a tensor that is only recorded, without bounds.
     """
     count, low, high = whole(bins, "histc: bins"), real(min, "histc: min"), real(max, "histc: max")
     if low == high and x.numel:
-        array = _read("histc", x, "give min and max").astype(np.float64)
+        array = read("histc", x, "give min and max").astype(np.float64)
         low, high = float(array.min()), float(array.max())
     if low == high:
         low, high = low - 1, high + 1

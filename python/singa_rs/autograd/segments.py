@@ -36,7 +36,7 @@ class _AtPlaces(Rule):
         self.save(self.places)
 
 
-class _Total(_AtPlaces):
+class Total(_AtPlaces):
     """The sums of the rows at each of `size` places."""
 
     def __init__(self, places: Tensor, size: int) -> None:
@@ -178,7 +178,7 @@ def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tens
     if reduction == "none" or (reduction == "add" and x.dtype not in (float16, bfloat16)):
         return Scattered(places, reduction == "add")(x, updates)[0]
     if reduction == "add":  # whose sums are in float32
-        return x + _Total(places, x.shape[0])(updates)[0]
+        return x + Total(places, x.shape[0])(updates)[0]
     if reduction == "mul":
         return _met(x, places, updates, reduction)
     return _Extremes(places, reduction)(x, updates)[0]

@@ -25,13 +25,13 @@ from .views import (
     Flatten,
     Identity,
     Ints,
+    PlainReshape,
     Reshape,
     Select,
     Slice,
     Squeeze,
     Transpose,
     Unsqueeze,
-    _PlainReshape,
     is_followed,
     note_view,
     resolve,
@@ -44,10 +44,23 @@ slice = function(Slice, "slice")
 expand = function(Expand, "expand")
 
 
-@as_method("reshape")
-def plain_reshape(x: Tensor, *shape: Any) -> Tensor:
+def plain_reshape(x: Tensor, shape: Ints) -> Tensor:
     """Another shape as in NumPy: one extent may be -1."""
-    return _PlainReshape(shape[0] if len(shape) == 1 else shape)(x)[0]
+    return PlainReshape(shape)(x)[0]
+
+
+@as_method("reshape")
+def _reshape(self: Tensor, *extents: Any, shape: Any = None) -> Tensor:
+    """Another shape as in NumPy: one extent may be -1.
+
+    Raises:
+        TypeError: extents, and `shape` too.
+    """
+    if shape is None:
+        return PlainReshape(extents[0] if len(extents) == 1 else extents)(self)[0]
+    if extents:
+        raise TypeError("reshape: got both extents and shape, want one of them")
+    return PlainReshape(shape)(self)[0]
 
 
 @as_method("squeeze")
@@ -216,7 +229,7 @@ def set_shape(x: Tensor, shape: Ints) -> None:
     if x._creator is not None:
         if x._base is not None or any(live() is not None for live in x._views):
             raise GraphError("shape: got a recorded tensor with views; use reshape")
-        node = _PlainReshape(to)
+        node = PlainReshape(to)
         node.shape, node.edges = x.shape, (x._creator,)
         remake(x, node)
     x.rebind(view)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..refusals import flag
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import ops
 from .reduce import as_axes
 from .results import ValuesIndices
 from .rule import Rule
-from .scan import _flat, of_scalars
+from .scan import flattened, of_scalars
 from .table import public
 
 
@@ -22,7 +23,8 @@ class Sort(Rule):
     keeps = constants = ("places",)
 
     def __init__(self, axis: int = -1, descending: bool = False) -> None:
-        self.axis, self.descending = whole(axis, f"{self.tag}: axis"), bool(descending)
+        self.axis = whole(axis, f"{self.tag}: axis")
+        self.descending = flag(descending, f"{self.tag}: descending")
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         (self.along,) = as_axes(self.axis, x.rank, self.tag)
@@ -55,7 +57,9 @@ class TopK(Sort):
 
 @public(Sort, methods="sort")
 @of_scalars
-def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> ValuesIndices:
+def sort(
+    x: Tensor, axis: int | None = -1, descending: bool = False, *, stable: bool = True
+) -> ValuesIndices:
     """The elements along an axis in order, and their indices before, int64 (PyTorch sort, whose
     values are NumPy's sort).
 
@@ -67,19 +71,22 @@ def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> ValuesIn
         x: any shape, any dtype.
         axis: the flattened tensor if None.
         descending: whether the greatest come first.
+        stable: nothing, as equal elements always keep their order.
 
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    x, axis = _flat(x, axis)
+    x, axis = flattened(x, axis)
     return ValuesIndices(*Sort(axis, descending)(x))
 
 
 @public(methods="argsort")
 @of_scalars
-def argsort(x: Tensor, axis: int | None = -1, descending: bool = False) -> Tensor:
+def argsort(
+    x: Tensor, axis: int | None = -1, descending: bool = False, *, stable: bool = True
+) -> Tensor:
     """The indices that sort a tensor along an axis, int64 (NumPy argsort); see `sort`."""
-    flat, along = _flat(x, axis)
+    flat, along = flattened(x, axis)
     (along,) = as_axes(whole(along, "argsort: axis"), flat.rank, "argsort")
     places = ops.op("sort", axis=along, descending=bool(descending), count=None)(flat)[1]
     places.requires_grad = False

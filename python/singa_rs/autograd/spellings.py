@@ -44,6 +44,7 @@ _PYTORCH_OF = {
     "reduce_min": _AXES,
     "reduce_prod": _AXES,
     "reduce_sum": _AXES,
+    "rms_norm": {"weight": "scale"},
     "roll": {"shifts": "shift", "dims": "axis"},
     "rot90": {"dims": "axes"},
     "scatter": _UPDATES | {"value": "updates"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core import float32
+from ..refusals import strict_flag
 from ..tensor import Tensor
 from ..tensor.numbers import real
 from . import ops, reduce, unary
@@ -15,21 +15,15 @@ from .index import where
 from .reduce import Axes, Reduction, as_axes, reduced_axes
 from .shape import plain_reshape, transpose
 from .table import as_method, public
-from .terms import flag
+from .terms import wide
 
 
-def _wide(x: Tensor) -> Tensor:
-    """Floats in which squares neither overflow nor lose most of their digits."""
-    x = floating(x)
-    return cast(x, float32) if x.dtype.name in ("float16", "bfloat16") else x
-
-
-def _narrow(made: Tensor, x: Tensor) -> Tensor:
+def narrowed(made: Tensor, x: Tensor) -> Tensor:
     """A result in the dtype of `x`, if that is of floats."""
     return cast(made, x.dtype) if x.dtype.is_float else made
 
 
-def _root(x: Tensor) -> Tensor:
+def root(x: Tensor) -> Tensor:
     """Square roots; the gradient at 0 is 0."""
     is_zero = x.detach() == 0
     return where(is_zero, 0.0, unary.FUNCTIONS["sqrt"](where(is_zero, 1.0, x)))
@@ -37,11 +31,11 @@ def _root(x: Tensor) -> Tensor:
 
 def _deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> Tensor:
     over, ddof = reduced_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
-    wide, keeps = _wide(x), flag(keepdims, f"{op}: keepdims")
+    x_wide, keeps = wide(x), strict_flag(keepdims, f"{op}: keepdims")
     if not over:
-        wide, over, keeps = wide.unsqueeze(-1), (x.rank,), False
-    from_mean = wide - reduce.reduce_mean(wide, over, True)
-    count = math.prod(wide.shape[i] for i in over)
+        x_wide, over, keeps = x_wide.unsqueeze(-1), (x.rank,), False
+    from_mean = x_wide - reduce.reduce_mean(x_wide, over, True)
+    count = math.prod(x_wide.shape[i] for i in over)
     total = reduce.reduce_sum(from_mean * from_mean, over, keeps)
     return total / max(count - ddof, 0.0)
 
@@ -57,14 +51,14 @@ def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -
     Raises:
         ValueError: an axis that `x` does not have.
     """
-    return _narrow(_deviation("var", x, axis, keepdims, ddof), x)
+    return narrowed(_deviation("var", x, axis, keepdims, ddof), x)
 
 
 @public(methods="std", precision="wide")
 def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
     """The standard deviation over `axis`, all by default (NumPy std): the square root of `var`,
     with the same arguments. Where it is 0 the gradient is 0."""
-    return _narrow(_root(_deviation("std", x, axis, keepdims, ddof)), x)
+    return narrowed(root(_deviation("std", x, axis, keepdims, ddof)), x)
 
 
 def _order(ord: Any) -> Any:
@@ -98,14 +92,14 @@ def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) 
     if not x.rank and axis is not None and not reduced_axes(axis, 0, "norm"):
         x, axis, keepdims = plain_reshape(x, (1,)), 0, False
     over = as_axes(axis, x.rank, "norm")
-    size, sides = _wide(x), len(over)
+    size, sides = wide(x), len(over)
     if ord is None or (ord == "fro" and sides == 2) or (ord == 2 and sides == 1):
-        return _narrow(_root(reduce.reduce_sum(size * size, over, keepdims)), x)
+        return narrowed(root(reduce.reduce_sum(size * size, over, keepdims)), x)
     if sides == 1 and not isinstance(ord, str) and (ord >= 1 or ord in (0, -math.inf)):
-        return _narrow(_of_vectors(abs(size), ord, over, keepdims), x)
+        return narrowed(_of_vectors(abs(size), ord, over, keepdims), x)
     if sides == 2 and ord in ("nuc", 1, 2, math.inf, -1, -2, -math.inf):
-        keeps = flag(keepdims, "norm: keepdims")
-        return _narrow(_of_matrices(size, ord, over, keeps), x)
+        keeps = strict_flag(keepdims, "norm: keepdims")
+        return narrowed(_of_matrices(size, ord, over, keeps), x)
     raise ValueError(
         f"norm: got ord {ord!r} over {sides} axes, want 0, a number from 1, inf or -inf over one "
         "axis, or 1, 2, inf, -1, -2, -inf, 'fro' or 'nuc' over two"
@@ -136,13 +130,13 @@ def _of_vectors(size: Tensor, ord: float, over: tuple[int, ...], keepdims: bool)
         return _extreme(size, ord, over, keepdims)
     if ord == 1:
         return reduce.reduce_sum(size, over, keepdims)
-    return _nth_root(reduce.reduce_sum(size**ord, over, keepdims), ord)
+    return nth_root(reduce.reduce_sum(size**ord, over, keepdims), ord)
 
 
-def _nth_root(total: Tensor, n: float) -> Tensor:
+def nth_root(total: Tensor, n: float) -> Tensor:
     """Roots of any degree from 1; the gradient at 0 is 0."""
     if n in (1, 2):
-        return total if n == 1 else _root(total)
+        return total if n == 1 else root(total)
     is_zero = total.detach() == 0
     return where(is_zero, 0.0, where(is_zero, 1.0, total) ** (1 / n))
 

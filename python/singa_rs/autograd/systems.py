@@ -289,7 +289,7 @@ def pinv(x: Tensor, rcond: float | None = None) -> Tensor:
             extent times the dtype's epsilon.
 
     Raises:
-        ShapeError: less than two dimensions.
+        ShapeError: fewer than two dimensions.
         ValueError: a matrix with NaN or infinities; the message has its index.
     """
     given = floating(x)

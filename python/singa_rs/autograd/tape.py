@@ -178,7 +178,9 @@ class Operator:
             pairs = zip(made, self._inputs, strict=True)
             return [np.zeros(s, d.name) if g is None else g for g, (s, d) in pairs]
 
-        infer = lambda *_: list(self._inputs)  # noqa: E731
+        def infer(*_: Any) -> Any:
+            return list(self._inputs)
+
         name = f"{type(self).__name__}.backward"
         return _core.HostOp(name, infer, backward, self._key("backward"))(*dys)
 
@@ -379,10 +381,10 @@ def _loose(edge: Edge) -> Any:
 def alive(node: Operator) -> None:
     """Raises GraphError if a node was never recorded, or backward has already been through it."""
     if node.edges is None:
-        raise GraphError(
-            f"{node.name}: backward: the operation was not recorded; autograd.training must be "
-            "True when it runs"
-        )
+        want = "autograd.training must be True when it runs"
+        if mode.training:
+            want = "call op(x)[0] or its function; forward alone, or in another, records nothing"
+        raise GraphError(f"{node.name}: backward: the operation was not recorded; {want}")
     if type(node.edges) is Released:
         raise GraphError(
             f"{node.name}: backward has already passed through it and released what it had saved; "

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .._core import DType, ShapeError, float32
-from ..refusals import is_real
-from ..shown import shown
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import real
+from ..tensor.numbers import plain_real
+from . import ops
 from .casting import cast, convert, floating
 from .reduce import reduce_mean, reduce_sum
+from .rule import Rule
 from .shape import reshape
 
 #: How the terms of a loss become its value.
@@ -28,20 +26,11 @@ def check_reduction(name: str, reduction: Any, allowed: tuple[str, ...] = REDUCT
 
 def limited(value: Any, what: str, low: float = 0.0, high: float = math.inf) -> float:
     """A finite number in [low, high], else a TypeError or ValueError that names it."""
-    if not is_real(value):
-        raise TypeError(f"{what}: got {shown(value)}, want a number")
-    made = real(value, what)
+    made = plain_real(value, what)
     if not low <= made <= high or not math.isfinite(made):
         bounds = f"from {low:g}" + (f" to {high:g}" if high < math.inf else "")
         raise ValueError(f"{what}: got {value!r}, want a finite number {bounds}")
     return made
-
-
-def flag(value: Any, what: str) -> bool:
-    """A bool, else a TypeError that names it."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{what}: got {shown(value)}, want a bool")
-    return bool(value)
 
 
 def wide(x: Tensor) -> Tensor:
@@ -65,6 +54,31 @@ def like(name: str, value: Any, x: Tensor) -> Tensor:
         raise type(error)(f"{name}: {error}") from None
 
 
+def share(count: int) -> float:
+    """What each of so many terms is multiplied by for their mean; that of none is NaN."""
+    return 1 / count if count else math.nan
+
+
+class _Raised(Rule):
+    """`x`, at least `least`, with the gradient of `x` itself."""
+
+    def __init__(self, least: float) -> None:
+        self.least = least
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.scalar_op("maximum", self.least)(x)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy`, also where `x` was raised."""
+        return (dys[0],)
+
+
+def raised(x: Tensor, least: float) -> Tensor:
+    """`x` with `least` in the place of what is smaller, where it gets a gradient all the same, as
+    in PyTorch's losses."""
+    return _Raised(least)(x)[0]
+
+
 def alike(name: str, x: Any, t: Any) -> tuple[Tensor, Tensor]:
     """Predictions and a target of the same shape, in the dtype in which a loss is computed.
 
@@ -81,21 +95,17 @@ def alike(name: str, x: Any, t: Any) -> tuple[Tensor, Tensor]:
 
 
 def reduced(
-    name: str, terms: Tensor, reduction: str, dtype: DType, total: Tensor | int | None = None
+    terms: Tensor, reduction: str, dtype: DType, total: Tensor | int | None = None
 ) -> Tensor:
-    """The terms themselves ("none"), or their sum or mean, of shape (1,), in `dtype`.
+    """The terms themselves ("none"), or their sum or mean, of shape (1,), in `dtype`. The mean of
+    no terms is NaN, as in NumPy and PyTorch.
 
     Args:
         total: what the sum is divided by for the mean, the number of terms by default.
-
-    Raises:
-        ShapeError: the mean of no terms, without a total.
     """
     if reduction == "none":
         return cast(terms, dtype)
     if reduction == "mean" and total is None:
-        if not terms.numel:
-            raise ShapeError(f"{name}: got no elements, want at least one for a mean")
         made = reduce_mean(terms, None, 0)
     else:
         made = reduce_sum(terms, None, 0)

@@ -108,7 +108,7 @@ class Reshape(_Reshaping):
         return resolve([have[i] if n == 0 else n for i, n in enumerate(self.to)], x.numel)
 
 
-class _PlainReshape(Reshape):
+class PlainReshape(Reshape):
     """Another shape as in NumPy: 0 is an extent."""
 
     def target(self, x: Tensor) -> tuple[int, ...]:

@@ -69,16 +69,11 @@ def _graph(path: str) -> str:
 
 def _model(path: str, shapes: dict[str, tuple[int, ...]]) -> str:
     """The page of a model's evaluation, planned and not run."""
-    from onnx.checker import ValidationError
-
     from ..sonnx import SONNXModel, load
 
     with files.reading("view", path):
         pass  # a message of ours where there is no such file
-    try:
-        model = SONNXModel(path)
-    except ValidationError as error:
-        raise CheckpointError(f"{path}: is no model of ONNX: {error}") from error
+    model = SONNXModel(path)
     inputs = _inputs(load(path, load_external_data=False), path, shapes)
     model.compile(inputs, is_train=False)
     names = {state.block_id: name for name, state in model.get_states().items()}

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..data.draws import rng, whole
 from ..data.pictures import pillow, read_picture
+from ..refusals import flag
 from ..shown import shown
 
 __all__ = [
@@ -54,7 +55,8 @@ def load_img(path: Any, grayscale: bool = False) -> Any:
     Raises:
         CheckpointError: the file is damaged, or missing (then also an OSError).
     """
-    return read_picture("load_img", path, "L" if grayscale else "RGB")
+    is_grey = flag(grayscale, "load_img: grayscale")
+    return read_picture("load_img", path, "L" if is_grey else "RGB")
 
 
 def crop(img: Any, patch: Sequence[int], position: str) -> Any:

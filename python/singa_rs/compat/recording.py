@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from .. import _core
 from ..record import Recorded, note_change
 from ..record.verifier import profile
+from ..refusals import flag as a_flag
 from ..refusals import is_integral
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class _Sessions(threading.local):
@@ -24,9 +30,28 @@ _sessions = _Sessions()
 def enable_graph(device: _core.Device, flag: bool = True) -> None:
     """Starts or stops buffering the calling thread's operations instead of running them (SINGA
     EnableGraph, SetBufferFlag). A second `EnableGraph(True)` appends, until `ResetGraph`."""
+    flag = a_flag(flag, "EnableGraph: flag")
     session = _sessions.of.setdefault(device, Recorded(device))
-    if bool(flag) != session.is_recording:
+    if flag != session.is_recording:
         session.begin() if flag else session.end()
+
+
+def unbuffered(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function that runs without the buffering which `EnableGraph` began in the calling thread,
+    and which goes on afterwards."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        active = [session for session in _sessions.of.values() if session.is_recording]
+        for session in active:
+            session.end()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for session in active:
+                session.begin()
+
+    return call
 
 
 def graph_enabled(device: _core.Device) -> bool:
@@ -43,7 +68,7 @@ def run_graph(device: _core.Device, sequential: bool = True) -> None:
         GraphError: nothing was buffered, or `EnableGraph(True)` is in force.
     """
     session = _sessions.of.setdefault(device, Recorded(device))
-    session.parallel = not sequential
+    session.parallel = not a_flag(sequential, "RunGraph: sequential")
     session.run()
 
 

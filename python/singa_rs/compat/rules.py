@@ -23,7 +23,7 @@ class SoftMax(autograd.SoftMax):
 
     def forward(self, x: Tensor) -> Tensor:
         """The result, of the shape of `x`."""
-        made = ops.op("softmax", axis=1, log=False)(self._rows(x))
+        made = ops.op("softmax", axis=-1, log=False)(self._rows(x))
         return ops.reshape(made, x.shape)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
@@ -32,7 +32,7 @@ class SoftMax(autograd.SoftMax):
 
     def of_result(self, dy: Tensor, y: Tensor) -> Tensor:
         """The gradient, given that of the output, and the output."""
-        made = ops.op("softmax_grad", axis=1, log=False)(self._rows(dy), self._rows(y))
+        made = ops.op("softmax_grad", axis=-1, log=False)(self._rows(dy), self._rows(y))
         return ops.reshape(made, y.shape)
 
     def _rows(self, x: Tensor) -> Tensor:

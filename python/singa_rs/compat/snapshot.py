@@ -7,7 +7,6 @@ for each (SINGA src/io/snapshot.cc, binfile_writer.cc).
 
 from __future__ import annotations
 
-import operator
 import os
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,7 +20,8 @@ from .. import errors, files
 from ..errors import GraphError
 from ..module.checkpoint.stored import damage, mapped
 from ..module.checkpoint.wire import Walker
-from ..refusals import flag
+from ..refusals import flag, is_integral
+from ..shown import shown
 from ..tensor import Tensor, from_numpy
 from . import tensor_proto
 from .singa_wrap import SINGA_VERSION
@@ -116,6 +116,8 @@ def save(f: str | PathLike[str], tensors: Mapping[str, Tensor], buffer_size: int
         As `Snapshot` and `Snapshot.write`.
     """
     prefix, room = files.path_of("Snapshot", f), _room(buffer_size)
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"snapshot.save: tensors: got {shown(tensors)}, want tensors by name")
     names: set[str] = set()
     binary, text = _paths(prefix)
     with files.replacing("Snapshot", text) as lines, files.replacing("Snapshot", binary) as file:
@@ -135,11 +137,13 @@ def _is_to_write(mode: Any) -> bool:
 
 def _room(buffer_size: int) -> int:
     """The bytes of so many megabytes."""
-    if not 0 < operator.index(buffer_size) <= _MEGABYTES:
+    if not is_integral(buffer_size):
+        raise TypeError(f"Snapshot: buffer_size: got {shown(buffer_size)}, want an int")
+    if not 0 < buffer_size <= _MEGABYTES:
         raise ValueError(
             f"Snapshot: got buffer_size {buffer_size}, want 1 to {_MEGABYTES} megabytes"
         )
-    return operator.index(buffer_size) << 20
+    return int(buffer_size) << 20
 
 
 def _paths(prefix: str) -> tuple[str, str]:

@@ -61,9 +61,9 @@ def _array(sample: Any) -> np.ndarray:
 
 
 def _check_alike(samples: Sequence[Any], kind: Any, of: Callable[[Any], Any], what: str) -> None:
-    strange = next((one for one in samples if not isinstance(one, kind)), None)
-    if strange is not None:
-        got = type(samples[0]).__name__, type(strange).__name__
+    strange = [type(one).__name__ for one in samples if not isinstance(one, kind)]
+    if strange:
+        got = type(samples[0]).__name__, strange[0]
         raise TypeError(f"collate: got samples of {got[0]} and {got[1]}, want one type")
     first = of(samples[0])
     other = next((of(one) for one in samples if of(one) != first), first)

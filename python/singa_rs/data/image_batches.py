@@ -15,7 +15,7 @@ import numpy as np
 from .. import files
 from ..errors import CheckpointError
 from .draws import drawing, order, whole
-from .pictures import pillow, pixels
+from .pictures import in_colours, pillow, pixels
 from .pipeline import Pipeline
 
 #: A label: an integer, or text; None if a list has none for a picture.
@@ -189,7 +189,7 @@ class _Reader:
                 f"ImageBatchIter: image_transform gave {got} of {path}, want a list of 1 to "
                 f"{room}, the room that is left in the batch"
             )
-        return [pixels(image.convert("RGB")) for image in made]
+        return [pixels(in_colours("ImageBatchIter", image, "RGB")) for image in made]
 
 
 def _check_sizes(images: list[np.ndarray]) -> None:

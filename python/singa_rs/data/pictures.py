@@ -29,8 +29,8 @@ def read_picture(op: str, path: Any, mode: str = "RGB") -> Any:
     """A picture, as Pillow's images are, upright and in the colours of `mode`.
 
     Raises:
-        CheckpointError: the file is damaged, no picture, or has far too many pixels; or it is
-            missing (then also an OSError).
+        CheckpointError: the file is damaged, no picture, or has far too many pixels; its pixels are
+            floats, or integers of 32 bits; or it is missing (then also an OSError).
         ModuleNotFoundError: Pillow is not installed.
     """
     image, name = pillow(op), files.path_of(op, path)
@@ -39,11 +39,39 @@ def read_picture(op: str, path: Any, mode: str = "RGB") -> Any:
     with files.reading(op, name) as file:
         try:
             with image.open(file) as opened:
-                return ImageOps.exif_transpose(opened).convert(mode)
+                return in_colours(op, ImageOps.exif_transpose(opened), mode, opened.format)
         except MemoryError:
             raise
+        except _Unscaled as error:
+            raise CheckpointError(str(error).replace(op, f"{op}: {name}", 1)) from None
         except Exception as error:  # decoders raise whatever damaged files lead them to
             raise CheckpointError(f"{op}: {name}: no picture, or damaged: {error}") from error
+
+
+class _Unscaled(ValueError):
+    """A picture whose pixels are of no known range."""
+
+
+def in_colours(op: str, picture: Any, mode: str, form: str | None = None) -> Any:
+    """A picture of Pillow's in the colours of `mode`. Pixels of 16 bits, which Pillow would clip at
+    255, are scaled to 8.
+
+    Args:
+        op: who asks.
+        picture: of any mode.
+        mode: "RGB" or "L".
+        form: the format of its file. PNG and PPM have 16 bits where Pillow has integers of 32.
+
+    Raises:
+        ValueError: floats, or other integers of 32 bits, whose range nothing tells.
+    """
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and form in ("PNG", "PPM")):
+        wide = np.asarray(picture).astype(np.uint32)
+        picture = pillow(op).fromarray(((wide * 255 + 32767) // 65535).astype(np.uint8))
+    elif picture.mode in ("I", "F"):
+        kind = "floats" if picture.mode == "F" else "integers of 32 bits"
+        raise _Unscaled(f"{op}: got pixels of {kind}, whose range is not known, want 8 or 16 bits")
+    return picture.convert(mode)
 
 
 def pixels(picture: Any, dtype: Any = np.float32) -> np.ndarray:

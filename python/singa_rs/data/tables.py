@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from array import array
 from collections.abc import Iterator, Sequence
 from os import PathLike
@@ -35,12 +36,13 @@ def read_csv(
         header: whether the first line is left out.
         columns: the columns to read, counted from 0; all by default.
         missing: the value of empty fields, which otherwise are an error.
-        dtype: float32, float64, int32 or int64; integers must be written as such.
+        dtype: float32, float64, int32 or int64; integers must be written as such. Of floats,
+            "inf" and "nan" are numbers, too.
 
     Raises:
-        CheckpointError: a field that is no number of the dtype, lines of different lengths, text
-            that is not UTF-8 (the message names the line); or the file is missing or cannot be
-            read (then also an OSError).
+        CheckpointError: a field that is no number of the dtype, or exceeds it; lines of different
+            lengths, text that is not UTF-8 (the message names the line); or the file is missing or
+            cannot be read (then also an OSError).
         TypeError: an argument of the wrong type.
         ValueError: an argument out of range.
     """
@@ -103,15 +105,29 @@ class _Table:
         is_whole = dtype.kind == "i"
         self._values = array("q" if is_whole else "d")
         self._read = int if is_whole else float
+        self._greatest = 0.0 if is_whole else float(np.finfo(dtype).max)
         if missing is not None:
             self._check_missing(missing)
         self._width: int | None = None
 
     def _check_missing(self, missing: float) -> None:
-        if self._dtype.kind == "i" and not self._is_held(missing):
-            raise ValueError(f"read_csv: got missing {missing}, want a value of {self._dtype}")
+        try:
+            is_held = self._is_held(missing)
+        except OverflowError:  # an integer beyond all floats
+            is_held = False
+        if not is_held:
+            got = f"read_csv: got missing {missing!s:.40}"
+            raise ValueError(f"{got}, want a value of {self._dtype}")
 
-    def _is_held(self, value: float) -> bool:
+    def _is_held(self, value: float, text: str = "inf") -> bool:
+        """Whether the dtype has a number, written as this text: beyond its range, infinity."""
+        if self._dtype.kind == "f":
+            # Most numbers need no other look. Those in the last half step are rounded down.
+            if not abs(value) > self._greatest:
+                return True
+            with np.errstate(over="ignore"):
+                is_finite = bool(np.isfinite(self._dtype.type(value)))
+            return is_finite or (value in (math.inf, -math.inf) and "inf" in text.lower())
         limits = np.iinfo(self._dtype)
         return limits.min <= value <= limits.max and value == int(value)
 
@@ -140,7 +156,7 @@ class _Table:
             value = self._read(text)
         except ValueError:
             value = None
-        if value is None or (self._dtype.kind == "i" and not self._is_held(value)):
+        if value is None or not self._is_held(value, text):
             hint = "; header=True leaves the first line out" if line == 1 else ""
             raise ValueError(
                 f"line {line}: got {field!r:.40} in column {column}, want a number of "

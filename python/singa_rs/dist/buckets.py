@@ -42,26 +42,13 @@ def filled(
     yield from unfilled.values()
 
 
-class Bucket:
-    """Copies of tensors of one dtype, one after the other in the tensor `flat`, of which `parts`
-    are views of their shapes."""
-
-    def __init__(self, tensors: Sequence[Tensor], multiple: int = 1) -> None:
-        """`multiple`: of what the number of elements is one; what is added are zeros."""
-        count = sum(one.numel for one in tensors)
-        first = tensors[0]
-        shape = (-(-count // multiple) * multiple,)
-        self.flat = Tensor(shape, first.device, first.dtype, requires_grad=False)
-        if shape != (count,):
-            self.flat.set_value(0)
-        self.parts = parts(self.flat, [one.shape for one in tensors])
-        for part, one in zip(self.parts, tensors, strict=True):
-            part.copy_from(one)
-
-    def copy_to(self, tensors: Sequence[Tensor]) -> None:
-        """Copies the parts into tensors of their shapes."""
-        for part, one in zip(self.parts, tensors, strict=True):
-            one.copy_from(part)
+def joined(tensors: Sequence[Tensor]) -> Tensor:
+    """Copies of tensors of one dtype, one after the other in a tensor of one axis."""
+    count, first = sum(one.numel for one in tensors), tensors[0]
+    flat = Tensor((count,), first.device, first.dtype, requires_grad=False)
+    for part, one in zip(parts(flat, [one.shape for one in tensors]), tensors, strict=True):
+        part.copy_from(one)
+    return flat
 
 
 def parts(flat: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:

@@ -9,7 +9,7 @@ from .. import autograd
 from ..refusals import count, flag
 from ..tensor import Tensor
 from . import group
-from .buckets import Bucket, parts
+from .buckets import joined, parts
 from .exchange import all_reduce
 from .meeting import NcclIdHolder, meet
 from .sparse import check_sparsity, chosen
@@ -28,7 +28,7 @@ class Communicator:
     def __init__(
         self,
         *place: int | NcclIdHolder,
-        buffSize: int = 4194304,  # noqa: N803 - SINGA's name
+        buffSize: int = 4194304,  # SINGA's name
     ) -> None:
         if len(place) not in (0, 1, 3, 4):
             raise TypeError(f"Communicator: got {len(place)} arguments, want buffSize, or "
@@ -95,7 +95,7 @@ class Communicator:
             _tensors([accumulation], "sparsification: accumulation")
         if not tensors:
             return
-        x = Bucket(tensors).flat
+        x = joined(tensors)
         with autograd.no_grad():
             if accumulation is not None:
                 x = x + accumulation.reshape(x.shape)

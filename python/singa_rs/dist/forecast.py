@@ -17,6 +17,7 @@ from ..refusals import is_integral
 from ..shown import shown
 from ..tensor import Tensor, float16, from_numpy
 from .buckets import WINDOW, filled
+from .low_rank import saves, sides
 from .measured import DEFAULT
 from .measured import chosen as bucket_elements
 from .sparse import chosen
@@ -157,11 +158,9 @@ class Sums:
         """Two matrices for each gradient that they are smaller than."""
         factors = [0.0, 0.0]
         for one in bucket:
-            rows = one.shape[0] if one.shape else 1
-            columns = one.numel // max(rows, 1)
-            if len(one.shape) > 1 and _COLUMNS * (rows + columns) < one.numel:
-                factors[0] += _COLUMNS * rows * one.itemsize
-                factors[1] += _COLUMNS * columns * one.itemsize
+            if saves(one.shape, _COLUMNS):
+                for at, side in enumerate(sides(one.shape)):
+                    factors[at] += _COLUMNS * side * one.itemsize
             else:
                 factors[0] += one.bytes
         return self.whole(factors[0]) + (self.whole(factors[1]) if factors[1] else Cost(0, 0))
@@ -244,10 +243,9 @@ class Forecast:
         network: Network,
         seconds: float,
         gradients: Sequence[Gradient],
-        memory: tuple[int, int],
+        memory: Memory,
     ) -> None:
-        """`seconds` are those of a step without exchanges; `memory` is what it takes without
-        moments, and the moments."""
+        """`seconds` and `memory` are those of a step without exchanges."""
         self.ranks, self.network, self.alone = ranks, network, seconds
         sums = Sums(network, ranks)
         measured = bucket_elements(2 * (ranks - 1) * network.latency, 2 / network.bandwidth)
@@ -258,7 +256,7 @@ class Forecast:
             measures: list(filled(ordered, limit, *by))
             for measures, limit in ((True, measured), (False, DEFAULT))
         }
-        self._memory = Memory(*memory)
+        self._memory = memory
         self.rows = [self._row(scheme, sums) for scheme in SCHEMES]
 
     def _row(self, scheme: Scheme, sums: Sums) -> Row:
@@ -367,7 +365,8 @@ def forecast(plan: Plan, model: Mapping[str, Tensor], ranks: Any, network: Any) 
     gradients = _gradients(graph.data(), profiled, trained)
     kept = sum(t.nbytes for t in model.values() if not t.stores_grad)
     moments = max(plan.accounts["states"] - kept, 0)
-    return Forecast(ranks, speed, profiled.seconds, gradients, (plan.peak_bytes - moments, moments))
+    memory = Memory(plan.peak_bytes - moments, moments)
+    return Forecast(ranks, speed, profiled.seconds, gradients, memory)
 
 
 def _gradients(

@@ -16,7 +16,7 @@ _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def connect() -> dict[str, int | str]:
-    """Return what the engine needs to exchange data among all processes of this MPI run.
+    """Returns what the engine needs to exchange data among all processes of this MPI run.
 
     That is the library's path and the library's handles and constants as integers. All processes
     call it at the same time: it makes two communicators, one for data and one for control messages.
@@ -45,7 +45,7 @@ def connect() -> dict[str, int | str]:
 
 
 def _load() -> ModuleType:
-    """Import mpi4py's module, which loads and initialises the library."""
+    """Imports mpi4py's module, which loads and initialises the library."""
     try:
         return import_module("mpi4py.MPI")
     except ImportError as error:
@@ -61,7 +61,7 @@ def _load() -> ModuleType:
 
 
 def _check_threads(mpi: ModuleType) -> None:
-    """Refuse a library that only one thread may call: the engine has a thread for exchanges."""
+    """Refuses a library that only one thread may call: the engine has a thread for exchanges."""
     if mpi.Query_thread() < mpi.THREAD_MULTIPLE:
         raise RuntimeError(
             "dist: MPI was initialised without MPI_THREAD_MULTIPLE; leave mpi4py.rc.threads and "
@@ -70,7 +70,7 @@ def _check_threads(mpi: ModuleType) -> None:
 
 
 def _check_launcher(mpi: ModuleType) -> None:
-    """Refuse another library's launcher, under which every process is alone in a run of its own."""
+    """Refuses another library's launcher, under which each process is alone in a run of its own."""
     size = mpi.COMM_WORLD.Get_size()
     for name in _SIZES:
         if name not in os.environ:

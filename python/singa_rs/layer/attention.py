@@ -211,7 +211,10 @@ class TransformerEncoderLayer(_TransformerLayer):
         """
         _check(self, src)
         given = {"mask": mask, "is_causal": is_causal, "cache": cache}
-        attend = lambda x: self.self_attn(x, **given)  # noqa: E731
+
+        def attend(x: Tensor) -> Tensor:
+            return self.self_attn(x, **given)
+
         return self._added(self._added(src, self.norm1, attend), self.norm2, self._feed_forward)
 
 
@@ -241,8 +244,13 @@ class TransformerDecoderLayer(_TransformerLayer):
         """
         _check(self, tgt, memory)
         given = {"mask": tgt_mask, "is_causal": is_causal, "cache": cache}
-        attend = lambda x: self.self_attn(x, **given)  # noqa: E731
-        cross = lambda x: self.cross_attn(x, memory, mask=memory_mask)  # noqa: E731
+
+        def attend(x: Tensor) -> Tensor:
+            return self.self_attn(x, **given)
+
+        def cross(x: Tensor) -> Tensor:
+            return self.cross_attn(x, memory, mask=memory_mask)
+
         y = self._added(self._added(tgt, self.norm1, attend), self.norm2, cross)
         return self._added(y, self.norm3, self._feed_forward)
 

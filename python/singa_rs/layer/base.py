@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from . import check, collect, text, tree
 from .calls import reraise, wrap, wrap_forward, wrap_initialize
 from .node import Node, now
-from .tree import join, members, rename
+from .tree import SEPARATOR, join, members, rename
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 class _LayerType(ABCMeta):
     """Notes which layer's constructor makes a layer, and changes to attributes of the class. As an
     `ABCMeta` it lets programs' classes have abstract methods."""
+
+    #: Between the parts of a name (SINGA Layer.sep). Here, so that a layer may be called so, too.
+    sep = SEPARATOR
 
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any
@@ -81,7 +84,8 @@ class Layer(metaclass=_LayerType):
     attributes assigned outside `forward`. Layers below this one are found in attributes, in lists,
     tuples and dictionaries held by attributes, and, if only a closure holds them, by having been
     created in the constructor or called in `forward`. Names are paths in the outermost layer
-    (`blk1.conv.W`, `blocks.0.W`, `Conv2d_0.W`); a lone layer's are bare (`W`).
+    (`blk1.conv.W`, `blocks.0.W`, `Conv2d_0.W`); a lone layer's are bare (`W`). `name` is a layer's
+    own path, or its class where it has none, unless the layer assigns something else.
     """
 
     _is_layer = True
@@ -177,6 +181,10 @@ class Layer(metaclass=_LayerType):
             )
             if name in registered:
                 return registered[name]
+            if name == "name" and not hasattr(type(self), name):  # else a slot, or it has failed
+                return tree.name_of(self)
+            if name == "sep":
+                return SEPARATOR
             hint = elsewhere.of_layer(name, hasattr(type(self), "compile"))
             raise elsewhere.lacking(self, name, hint)
 
@@ -185,6 +193,7 @@ class Layer(metaclass=_LayerType):
             note_change()
             self._check_stays(name, value)
         node = self._layer_node
+        is_moved = isinstance(value, Tensor) and self._moves(name, value)
         self._let_go(name)
         if name in node.registered and isinstance(value, Layer):
             node.registered[name] = value
@@ -192,7 +201,8 @@ class Layer(metaclass=_LayerType):
             node.registered.pop(name, None)
             object.__setattr__(self, name, value)
         if isinstance(value, Tensor):
-            rename(value, join(node.path, name))
+            if not is_moved or id(value) not in tree.Tree(tree.root_of(self)).names:
+                rename(value, join(node.path, name))
             if not any(layer is self for layer in now.running):
                 node.states.add(name)
         elif isinstance(value, (Layer, list, tuple, dict)):
@@ -206,6 +216,15 @@ class Layer(metaclass=_LayerType):
         if self._layer_node.registered.pop(name, None) is None:
             object.__delattr__(self, name)
         self._layer_node.states.discard(name)
+
+    def _moves(self, name: str, value: Tensor) -> bool:
+        """Whether parameters of the model may have other names once a tensor is an attribute: it
+        has a place already, or takes that of another, which may have a second one."""
+        old, path = self.__dict__.get(name), join(self._layer_node.path, name)
+        if now.constructing or not value.stores_grad or old is value:
+            return False
+        is_replaced = isinstance(old, Tensor) and old.stores_grad
+        return is_replaced or value.__dict__.get("_path_name", path) != path
 
     def _check_stays(self, name: str, value: Any) -> None:
         """Warns of a plain tensor in the place of a parameter, which would be trained no more."""

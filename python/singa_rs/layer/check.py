@@ -1,4 +1,4 @@
-"""Checks of constructor arguments. Each error names the layer and the argument."""
+"""Checks of arguments, of layers and of what builds on them. Each error names the argument."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from typing import Any
 from ..errors import DTypeError, ShapeError
 from ..refusals import count as count
 from ..refusals import flag as flag
-from ..refusals import is_real
 from ..shown import shown
 from ..tensor import Tensor
-from ..tensor.numbers import real
+from ..tensor.numbers import plain_real
 
 
 def number(value: Any, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number in [low, high]."""
-    if not is_real(value):
-        raise TypeError(f"{argument}: got {shown(value)}, want a number")
-    made = real(value, argument)
+    made = plain_real(value, argument)
     if not math.isfinite(made) or not low <= made <= high:
         raise ValueError(f"{argument}: got {value}, want a number in [{low:g}, {high:g}]")
     return made
@@ -55,9 +52,7 @@ def paddings(value: Any, argument: str, axes: int) -> tuple[int, ...]:
 
 def exponent(value: Any, argument: str) -> float:
     """A number from 1, also infinity."""
-    if not is_real(value):
-        raise TypeError(f"{argument}: got {shown(value)}, want a number")
-    made = real(value, argument)
+    made = plain_real(value, argument)
     if not made >= 1:
         raise ValueError(f"{argument}: got {value}, want at least 1")
     return made
@@ -85,8 +80,8 @@ def mapping(value: Any, argument: str) -> dict[Any, Any]:
 
 def one_of(value: Any, argument: str, allowed: Sequence[str]) -> str:
     """One of the strings allowed."""
-    if value not in allowed:
-        raise ValueError(f"{argument}: got {value!r}, want one of {', '.join(allowed)}")
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{argument}: got {shown(value)}, want one of {', '.join(allowed)}")
     return str(value)
 
 

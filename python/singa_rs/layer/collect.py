@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from .. import autograd
 from ..errors import CheckpointError, ShapeError
+from ..notices import warn_user
 from ..tensor import Placeholder, Tensor
 from .check import mapping
 from .node import now
@@ -110,7 +110,7 @@ def _is_scarce(targets: list[Tensor]) -> bool:
     """Whether the memory that tensors do not have yet may be too much: more than half of what is
     available."""
     waiting = [to for to in targets if not to.is_allocated]
-    needed = sum(to.numel * to.dtype.itemsize for to in waiting)
+    needed = sum(to.nbytes for to in waiting)
     return bool(waiting) and 2 * needed > waiting[0].device.available()
 
 
@@ -148,6 +148,13 @@ def uninitialised(layer: Layer) -> list[Layer]:
     return [one for one in below(layer) if one._makes_tensors()]
 
 
+def not_called(layer: Layer) -> str:
+    """What errors say of the layers, this one or below, whose tensors have yet to be made; "" if
+    there are none."""
+    names = ", ".join(sorted({type(one).__name__ for one in uninitialised(layer)}))
+    return f"{names}: parameters are created by the first call; call the model" if names else ""
+
+
 def settle(layer: Layer) -> None:
     """Names the tensors that a layer has made, assigns them to memory accounts, and writes the
     values that were loaded before.
@@ -182,7 +189,7 @@ def _is_skipped(full: str, shape: tuple[int, ...], node: Node, key: str) -> bool
     got = tuple(node.pending[key].shape)
     if not node.skips_misfits or got == shape:
         return False
-    warnings.warn(f"load: skipped {full!r}: got shape {got}, the model's is {shape}", stacklevel=2)
+    warn_user(f"load: skipped {full!r}: got shape {got}, the model's is {shape}", UserWarning)
     return True
 
 

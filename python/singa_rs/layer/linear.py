@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import autograd, initializer, tensor
 from ..errors import ShapeError
+from ..shown import shown
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
@@ -108,8 +109,8 @@ class Gemm(Layer):
         nb_kernels: int,
         alpha: float = 1.0,
         beta: float = 1.0,
-        transA: bool = False,  # noqa: N803 - ONNX's names
-        transB: bool = True,  # noqa: N803
+        transA: bool = False,  # ONNX's names
+        transB: bool = True,
         bias: bool = True,
         bias_shape: tuple[int, ...] | None = None,
         kernel_init: Fill = None,
@@ -128,6 +129,8 @@ class Gemm(Layer):
         self.transB = int(flag(transB, "Gemm: transB"))
         self.bias = flag(bias, "Gemm: bias")
         shape = (1, self.nb_kernels) if bias_shape is None else bias_shape
+        if not isinstance(shape, (tuple, list)):
+            raise TypeError(f"Gemm: bias_shape: got {shown(shape)}, want a shape")
         self.bias_shape = tuple(count(n, "Gemm: bias_shape") for n in shape)
         self.kernel_init = kernel_init and initializer.get(kernel_init, "Gemm: kernel_init")
         self.bias_init = initializer.get(bias_init, "Gemm: bias_init")
@@ -170,7 +173,7 @@ class Embedding(Layer):
         super().__init__()
         self.input_dim = count(input_dim, "Embedding: input_dim")
         self.output_dim = count(output_dim, "Embedding: output_dim")
-        self.initializer = _initializer(initializer)
+        self.initializer = initializer_of(initializer)
         self.padding_idx = None
         if padding_idx is not None:
             row = count(padding_idx, "Embedding: padding_idx", -self.input_dim)
@@ -189,7 +192,7 @@ class Embedding(Layer):
         if self.padding_idx is not None:
             t[self.padding_idx] = 0.0
 
-    def from_pretrained(self, W: Any, freeze: bool = True) -> None:  # noqa: N803 - SINGA's name
+    def from_pretrained(self, W: Any, freeze: bool = True) -> None:  # SINGA's name
         """Copies W, a tensor or array (input_dim, output_dim); `freeze` keeps it from training.
 
         Raises:
@@ -226,7 +229,8 @@ def _uniform(t: Tensor) -> Tensor:
     return t.uniform(-1.0, 1.0)
 
 
-def _initializer(name: Any) -> initializer.Initializer:
+def initializer_of(name: Any) -> initializer.Initializer:
+    """The initializer of an embedding, given by its name or itself."""
     if isinstance(name, str) and name in ("gaussian", "uniform"):
         return _gaussian if name == "gaussian" else _uniform
     return initializer.get(name, "Embedding: initializer")

@@ -221,7 +221,8 @@ class CTCLoss(_Reduced):
     def forward(
         self, x: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """x log probabilities (T, N, C); targets (N, S); lengths (N,)."""
+        """x log probabilities (T, N, C); targets (N, S), or (M,), one after another; lengths (N,).
+        Or of one sequence (T, C), (S,) and ()."""
         own = (self.blank, self.reduction, self.zero_infinity)
         return autograd.ctc_loss(x, targets, input_lengths, target_lengths, *own)
 
@@ -256,7 +257,7 @@ class BinaryCrossEntropy(Layer):
 class RankingLoss(Layer):
     """Mean of max(0, M - pos + neg)."""
 
-    def __init__(self, M: float = 0.2) -> None:  # noqa: N803 - SINGA's name
+    def __init__(self, M: float = 0.2) -> None:  # SINGA's name
         super().__init__()
         self.M = number(M, "RankingLoss: M")
 

@@ -26,7 +26,7 @@ class Threads(threading.local):
 now = Threads()
 
 
-class apart:  # noqa: N801 - used like a function
+class apart:  # used like a function
     """A context in which the thread's calls of layers belong to no call around them."""
 
     __slots__ = ("_outer",)

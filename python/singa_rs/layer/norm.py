@@ -121,7 +121,7 @@ class _BatchNorm(Layer):
         """The scale and the bias."""
         if self.affine:
             return self.scale, self.bias
-        shape, wide = (self.channels,), _wide(x)
+        shape, wide = (self.channels,), wide_dtype(x)
         return full(shape, 1, x.device, wide), full(shape, 0, x.device, wide)
 
     def _by_batch(self, x: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ class _BatchNorm(Layer):
             name, want = type(self).__name__, "several values per channel"
             raise ValueError(f"{name}: got shape {x.shape}, want {want}")
         order = (1, 0, *range(2, x.rank))
-        turned = autograd.unsqueeze(autograd.transpose(x.as_type(_wide(x)), order), 0)
+        turned = autograd.unsqueeze(autograd.transpose(x.as_type(wide_dtype(x)), order), 0)
         y = autograd.instance_norm(turned, *self._weights(x), self.eps)
         return autograd.transpose(autograd.squeeze(y, 0), order).as_type(x.dtype)
 
@@ -148,7 +148,7 @@ class _BatchNorm(Layer):
         return 1 / self.num_batches_tracked
 
 
-def _wide(x: Tensor) -> Any:
+def wide_dtype(x: Tensor) -> Any:
     """The dtype in which statistics of x are computed."""
     return float64 if x.dtype == float64 else float32
 

@@ -8,7 +8,7 @@ from .. import autograd, tensor
 from ..tensor import Tensor
 from .base import Layer
 from .check import count, exponent, features, flag, float_input, number, one_of
-from .linear import _initializer
+from .linear import initializer_of
 from .parameters import normal, parameter
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class EmbeddingBag(Layer):
         self.input_dim = count(input_dim, "EmbeddingBag: input_dim")
         self.output_dim = count(output_dim, "EmbeddingBag: output_dim")
         self.mode = one_of(mode, "EmbeddingBag: mode", ("mean", "sum", "max"))
-        self.initializer = _initializer(initializer)
+        self.initializer = initializer_of(initializer)
         self.padding_idx = padding_idx
         if padding_idx is not None:
             row = count(padding_idx, "EmbeddingBag: padding_idx", -self.input_dim)

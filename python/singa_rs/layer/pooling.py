@@ -185,7 +185,7 @@ def _flat(kernel_size: Any, stride: Any, padding: Any, layer: str) -> tuple[Any,
         numbers(given, f"{layer}: {name}", 1)
         for given, name in ((kernel_size, "kernel_size"), (stride, "stride"))
     )
-    if isinstance(padding, str):
+    if padding is None or isinstance(padding, str):
         return (1, size), (1, step), padding
     before, after = paddings(padding, f"{layer}: padding", 1)
     return (1, size), (1, step), (0, before, 0, after)
@@ -203,7 +203,7 @@ class MaxPool1d(MaxPool2d):
         self,
         kernel_size: int,
         stride: int | None = None,
-        padding: int = 0,
+        padding: int | None = 0,
         pad_mode: str = "NOTSET",
         *,
         dilation: int = 1,
@@ -238,7 +238,7 @@ class AvgPool1d(AvgPool2d):
         self,
         kernel_size: int,
         stride: int | None = None,
-        padding: int = 0,
+        padding: int | None = 0,
         pad_mode: str = "NOTSET",
         *,
         ceil_mode: bool = False,

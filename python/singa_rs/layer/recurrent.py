@@ -113,8 +113,8 @@ class RNN(PlainSteps, RNN_Base):
         self,
         x: Tensor,
         h: Tensor,
-        Wx: Tensor,  # noqa: N803 - SINGA's names
-        Wh: Tensor,  # noqa: N803
+        Wx: Tensor,  # SINGA's names
+        Wh: Tensor,
         b: Tensor,
     ) -> Tensor:
         """One step: (N, I) and (N, H) -> (N, H)."""

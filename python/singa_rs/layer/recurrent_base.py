@@ -33,7 +33,7 @@ def indices_or_floats(x: Any, name: str, *ranks: int) -> Tensor:
     return x
 
 
-class RNN_Base(Layer):  # noqa: N801 - SINGA's name
+class RNN_Base(Layer):  # SINGA's name
     """What recurrent layers share (SINGA RNN_Base).
 
     Parameters of layer `i` are `W_l<i>` (inputs, gates * units), `R_l<i>` (state, gates * units)

@@ -6,7 +6,7 @@ from .. import autograd, dist
 from ..dist.functional import all_reduce
 from ..errors import ShapeError
 from ..tensor import Tensor, full
-from .norm import _BatchNorm, _wide
+from .norm import _BatchNorm, wide_dtype
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -36,7 +36,7 @@ class SyncBatchNorm(_BatchNorm):
         self._check(x)
         if x.numel == 0:
             raise ShapeError(f"SyncBatchNorm: got shape {x.shape}, want values on every rank")
-        return self._normalized(x.as_type(_wide(x))).as_type(x.dtype)
+        return self._normalized(x.as_type(wide_dtype(x))).as_type(x.dtype)
 
     def _normalized(self, x: Tensor) -> Tensor:
         """The output; the batches' statistics go into the running averages."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import autograd
 from ..errors import ShapeError
 from ..tensor import Tensor
@@ -159,7 +157,10 @@ class PReLU(Layer):
     def initialize(self, x: Tensor) -> None:
         """Makes W."""
         float_input(x, "PReLU")
-        fill: Any = lambda t: t.set_value(self.init)  # noqa: E731
+
+        def fill(t: Tensor) -> None:
+            t.set_value(self.init)
+
         self.W = parameter((self.num_parameters,), x, fill, "PReLU: init")
 
     def forward(self, x: Tensor) -> Tensor:

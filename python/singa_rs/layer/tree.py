@@ -20,12 +20,14 @@ from ..tensor import Tensor
 if TYPE_CHECKING:
     from .base import Layer
 
+#: Between the parts of a name.
+SEPARATOR = "."
 _DEFAULT_NAME = re.compile(r"\w*#\d+(:\d+)?$")
 
 
 def join(path: str, name: str) -> str:
     """`name` below `path`."""
-    return f"{path}.{name}" if path else name
+    return f"{path}{SEPARATOR}{name}" if path else name
 
 
 def members(name: str, value: Any, seen: frozenset[int] = frozenset()) -> Iterator[tuple[str, Any]]:
@@ -148,6 +150,19 @@ def owners(layer: Layer) -> list[Layer]:
             break
         chain.append(owner)
     return chain
+
+
+def name_of(layer: Layer) -> str:
+    """A layer's path as far as it is known, else its class. Changes nothing."""
+    node, chain = layer._layer_node, owners(layer)
+    if chain[-1]._layer_node.token in node.roots:
+        return node.path or type(layer).__name__
+    path = ""
+    for one, owner in reversed(list(zip(chain, chain[1:], strict=False))):
+        places = (*named_members(owner), *owner._layer_node.given.items())
+        name = next((name for name, member in places if member is one), type(one).__name__)
+        path = join(path, name)
+    return path or type(layer).__name__
 
 
 def join_model(layer: Layer, running: list[Layer]) -> None:

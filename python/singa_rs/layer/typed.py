@@ -16,7 +16,7 @@ from ..tensor import Tensor
 
 #: One number for all axes, or one for each.
 Sizes: TypeAlias = int | Sequence[int]
-Padding: TypeAlias = int | Sequence[int] | str
+Padding: TypeAlias = int | Sequence[int] | str | None
 #: Names, or callables.
 Activation: TypeAlias = str | Callable[[Tensor], Tensor] | None
 Fill: TypeAlias = str | Callable[[Tensor], object] | None

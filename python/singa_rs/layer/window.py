@@ -13,7 +13,8 @@ from .check import flag, numbers, paddings
 class Window(Settings):
     """A checked window over the last `axes` axes. `pad_mode` SAME_UPPER and SAME_LOWER pad so that
     the result has ceil(size / stride) elements, with odd padding after or before; VALID does not
-    pad. Padding may also be given as "same" or "valid"."""
+    pad. Padding may also be given as "same" or "valid", and be None where it follows from
+    `pad_mode`."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -39,6 +40,8 @@ class Window(Settings):
             if mode != "NOTSET":
                 raise ValueError(f"{layer}: padding: got {pads!r} with pad_mode {mode!r}, want 0")
             mode, pads = windows.pad_mode(pads, f"{layer}: padding"), 0
+        if pads is None and mode != "NOTSET":
+            pads = 0
         super().__init__(
             layer=layer,
             kernel=numbers(kernel_size, f"{layer}: kernel_size", axes),

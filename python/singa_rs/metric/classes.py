@@ -61,6 +61,9 @@ class ConfusionMatrix(_Counted):
 
     def __init__(self, classes: int | None = None, threshold: float | None = None) -> None:
         self.classes = None if classes is None else count(classes, "ConfusionMatrix: classes")
+        if self.classes is not None and self.classes > self._most:
+            got = f"ConfusionMatrix: classes: got {self.classes}"
+            raise ValueError(f"{got}, want at most {self._most}")
         super().__init__(threshold)
 
     def reset(self) -> None:
@@ -109,7 +112,10 @@ class _Averaged(_Counted):
 
     def _count(self, made: np.ndarray, right: np.ndarray, size: int) -> None:
         size = max(size, len(self._hits))
-        add = lambda counts, one: _grown(counts, size) + np.bincount(one, minlength=size)  # noqa: E731
+
+        def add(counts: np.ndarray, one: np.ndarray) -> np.ndarray:
+            return _grown(counts, size) + np.bincount(one, minlength=size)
+
         self._hits = add(self._hits, right[made == right])
         self._right, self._made = add(self._right, right), add(self._made, made)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..layer.check import count, number
-from .running import Running, array_of, predicted, within
+from .running import Running, array_of, labels, predicted, within, without_nan
 
 __all__ = [
     "Accuracy",
@@ -99,7 +99,8 @@ class Accuracy(Metric):
             ValueError: NaN, classes below 0 or beyond the scores', a missing threshold.
         """
         if self.top_k > 1:
-            super().update(outputs, targets)
+            scores = without_nan(_array(outputs, self), "Accuracy")
+            super().update(scores, labels(_array(targets, self), "Accuracy"))
             return
         made, right, _ = predicted(outputs, targets, type(self).__name__, self.threshold)
         self._add(made == right)
@@ -112,6 +113,8 @@ class Accuracy(Metric):
             raise ShapeError(f"Accuracy: got labels {truth.shape}, want ({len(best)},)")
         if not np.array_equal(truth, np.trunc(truth)):
             raise ValueError("Accuracy: got labels with fractions, want classes from 0")
+        if truth.size and truth.min() < 0:
+            raise ValueError(f"Accuracy: got labels with class {truth.min():g}, want them from 0")
         within(truth, scores.shape[1], "Accuracy")
         return (best == truth.reshape(-1, 1)).any(axis=1).astype(np.float32)
 
@@ -120,7 +123,7 @@ class Precision(Metric):
     """The share of true classes among the `top_k` largest of (N, C), with the truth 0 or 1."""
 
     def __init__(self, top_k: int) -> None:
-        self.top_k = count(top_k, "Precision: top_k")
+        self.top_k = count(top_k, f"{type(self).__name__}: top_k")
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N, C) -> (N,)."""

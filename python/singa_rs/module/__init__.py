@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import prod
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -13,11 +12,11 @@ from ..layer.calls import wrap
 from ..layer.check import flag
 from ..layer.collect import below, own_params
 from ..layer.node import now
-from ..notices import once, preformatted
+from ..notices import once, preformatted, warn_user
 from ..record import MISS, Taps
 from ..tensor import Tensor
 from ..tensor.placing import located, placed
-from .checkpoints import Checkpoints, Resumed  # noqa: F401 - public here
+from .checkpoints import Checkpoints, Resumed
 from .fitting import Fitted
 from .graphs import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .history import History
@@ -152,7 +151,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
         if any(isinstance(x, Tensor) and x.requires_grad and not x.is_dummy() for x in args):
             name = type(self).__name__
             message = f"{name}: is in evaluation mode, so no gradient flows through it"
-            warnings.warn(message, stacklevel=3)
+            warn_user(message, UserWarning)
 
     def train(self, mode: bool = True) -> Self:
         """Switches this module, those below it and `autograd.training` to training or evaluation;

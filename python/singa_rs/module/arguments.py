@@ -8,6 +8,7 @@ import numpy as np
 
 from ..refusals import flag, is_integral
 from ..tensor import Tensor, float16
+from ..tensor.dtypes import incoming
 
 
 def is_parallel(graph_alg: Any, sequential: Any) -> bool:
@@ -88,3 +89,8 @@ def check_inputs(inputs: Any) -> None:
                 f"compile: got a shape, {one!r:.60}, want tensors: "
                 f"compile([tensor.Placeholder({tuple(one)!r:.60})])"
             )
+
+
+def dtype_of(x: Any) -> str:
+    """The name of the dtype of a tensor, or of that which an array becomes."""
+    return x.dtype.name if isinstance(x, Tensor) else incoming(x).name

@@ -3,6 +3,7 @@ subclass of `Callback` does."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -11,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 from .. import autograd, files
 from ..layer.check import count, flag, mapping, number, one_of
 from ..layer.collect import below
-from ..shown import described
-from .checkpoints import Checkpoints
+from ..shown import described, shown
+from .checkpoints import MODES, Checkpoints
 
 if TYPE_CHECKING:
     from . import Module
     from .epochs import Run
-
-_MODES = ("min", "max")
 
 
 class Callback:
@@ -56,6 +55,13 @@ class Callback:
         return type(self).on_batch_end is not Callback.on_batch_end
 
 
+def _name(argument: str, value: Any) -> str:
+    """The name of a figure."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument}: got {shown(value)}, want the name of a figure")
+    return value
+
+
 def figure(who: str, run: Run, name: str) -> float:
     """A figure of the last epoch.
 
@@ -89,11 +95,12 @@ class EarlyStopping(Callback):
         mode: str | None = None,
         restore_best: bool = False,
     ) -> None:
-        self.monitor, self.patience = monitor, count(patience, "EarlyStopping: patience")
+        self.monitor = _name("EarlyStopping: monitor", monitor)
+        self.patience = count(patience, "EarlyStopping: patience")
         self.min_delta = number(min_delta, "EarlyStopping: min_delta", 0)
         if mode is None and not monitor.endswith(("loss", "error")):
             raise ValueError(f"EarlyStopping: got no mode for {monitor!r}, want 'min' or 'max'")
-        self.mode = one_of("min" if mode is None else mode, "EarlyStopping: mode", _MODES)
+        self.mode = one_of("min" if mode is None else mode, "EarlyStopping: mode", MODES)
         self.restore_best = flag(restore_best, "EarlyStopping: restore_best")
         self._forget()
 
@@ -113,7 +120,7 @@ class EarlyStopping(Callback):
         value = figure("EarlyStopping", run, self.monitor)
         sign = 1.0 if self.mode == "max" else -1.0
         least = None if self.best is None else sign * self.best + self.min_delta
-        if value == value and (least is None or sign * value > least):
+        if not math.isnan(value) and (least is None or sign * value > least):
             self.best, self.best_epoch, self.waited = value, run.epoch, 0
             if self.restore_best:
                 with autograd.no_grad():
@@ -124,8 +131,9 @@ class EarlyStopping(Callback):
 
     def _stop_if_due(self, run: Run) -> None:
         if self.waited >= self.patience:
-            best = f"{self.monitor} {self.best:.4g} of epoch {self.best_epoch}" if self.best_epoch \
-                else f"a {self.monitor} that is a number"  # fmt: skip
+            best = f"a {self.monitor} that is a number"
+            if self.best_epoch:
+                best = f"{self.monitor} {self.best:.4g} of epoch {self.best_epoch}"
             run.stop(f"{self.waited} epochs without improvement over {best}")
 
     def on_end(self, run: Run) -> None:
@@ -145,8 +153,12 @@ class EarlyStopping(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """What it remembers."""
-        return {"best": self.best, "best_epoch": self.best_epoch, "waited": self.waited,
-                "kept": self._kept}  # fmt: skip
+        return {
+            "best": self.best,
+            "best_epoch": self.best_epoch,
+            "waited": self.waited,
+            "kept": self._kept,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes what `state_dict` told."""
@@ -162,10 +174,14 @@ class ObservePlateau(Callback):
         """`optimizer`: that which sees it; by default all in the model's attributes that follow a
         figure.
 
-        Raises, at the end of an epoch:
-            ValueError: there is none, or the figure is not finite.
+        Raises:
+            TypeError: no name of a figure, or no optimizer.
+            ValueError: at the end of an epoch: there is none, or the figure is not finite.
         """
-        self.monitor, self.optimizer = monitor, optimizer
+        self.monitor, self.optimizer = _name("ObservePlateau: monitor", monitor), optimizer
+        if optimizer is not None and not hasattr(type(optimizer), "observe"):
+            got = f"ObservePlateau: optimizer: got {shown(optimizer)}"
+            raise TypeError(f"{got}, want an optimizer or None")
 
     def on_epoch_end(self, run: Run) -> None:
         """Shows the figure."""

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import files
 from ..errors import CheckpointError
 from ..layer.check import count, mapping, one_of
+from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.numbers import as_number
 from .checkpoint import pair, whole
+from .saving import Saved
 
 if TYPE_CHECKING:
     from . import Module
 
-_MODES = ("min", "max")
+MODES = ("min", "max")
 #: What a checkpoint of a run holds beside the program's own states.
 _STEP, _METRICS, _STATE = "step", "metrics", "state"
 
@@ -73,7 +75,7 @@ class Checkpoints:
         if best is not None:
             if not isinstance(best, (tuple, list)) or [type(one) for one in best] != [str, str]:
                 raise TypeError(f"Checkpoints: got best {best!r:.80}, want a name and a mode")
-            one_of(best[1], "Checkpoints: best", _MODES)
+            one_of(best[1], "Checkpoints: best", MODES)
         self.best = best
         os.makedirs(self.folder, exist_ok=True)
 
@@ -87,6 +89,7 @@ class Checkpoints:
         writes: bool = True,
     ) -> bool:
         """`save`, if the steps made are a multiple of `every`; returns whether they are."""
+        _check_model("Checkpoints.after", model)
         is_due = _step("Checkpoints.after", step) % self.every == 0
         if is_due:
             self.save(step, model, state, metrics, writes=writes)
@@ -114,6 +117,7 @@ class Checkpoints:
             CheckpointError, TypeError, ValueError, OSError: as `Module.save`.
         """
         op = "Checkpoints.save"
+        _check_model(op, model)
         given = {} if metrics is None else mapping(metrics, f"{op}: metrics")
         numbers = {name: _number(f"{op}: {name}", one) for name, one in given.items()}
         if self.best is not None and self.best[0] not in numbers:
@@ -158,6 +162,7 @@ class Checkpoints:
         Raises:
             CheckpointError: there are checkpoints, but none can be loaded.
         """
+        _check_model("Checkpoints.resume", model)
         held = {} if state is None else mapping(state, "Checkpoints.resume: state")
         steps = self.steps() if step is None else [_step("Checkpoints.resume", step)]
         first = None
@@ -206,6 +211,11 @@ def _name(step: int) -> str:
 
 def _step(op: str, value: Any) -> int:
     return count(value, f"{op}: step", 0)
+
+
+def _check_model(op: str, model: Any) -> None:
+    if not isinstance(model, Saved):
+        raise TypeError(f"{op}: model: got {shown(model)}, want a Module")
 
 
 def _number(argument: str, value: Any) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import autograd, record, tensor, viz
+from ..compat.recording import unbuffered
 from ..dist.forecast import forecast
 from ..errors import GraphError, shortened
 from ..layer.arrays import admit, holds_array
@@ -21,7 +22,7 @@ from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..refusals import hinted
 from ..tensor import Tensor
-from .arguments import check_inputs, comparisons, every, finite_checks, is_parallel
+from .arguments import check_inputs, comparisons, dtype_of, every, finite_checks, is_parallel
 from .precision import LossScale, precision_of, short_type
 from .structure import GraphOf
 
@@ -79,6 +80,7 @@ class Graphed(Layer):
 
     _graphs: Graphs | None
 
+    @unbuffered
     @hinted
     def compile(
         self,
@@ -178,8 +180,8 @@ class Graphed(Layer):
         use_graph = use_graph and not flag(debug, "debug")
         self._graphs = None
         self.train(is_train)
-        for one in given[:1]:
-            self.to_device(one.device if isinstance(one, Tensor) else self.device)
+        if given:
+            self.to_device(given[0].device if isinstance(given[0], Tensor) else self.device)
         self._compute_in(short)
         try:
             record.infer(type(self).forward, self, bool(is_train), given, {})
@@ -229,6 +231,7 @@ class Graphed(Layer):
     def graph_mode(self, mode: bool) -> None:
         self._switch(mode)
 
+    @unbuffered
     def plan(
         self, *args: Any, ranks: int | None = None, network: str | None = None, **kwargs: Any
     ) -> Plan:
@@ -303,12 +306,8 @@ def graph_function(
 def _note_inputs(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Notes shapes and dtypes of what `forward` takes, if these are tensors or arrays alone."""
     if not kwargs and all(isinstance(x, (Tensor, np.ndarray)) for x in args):
-        found = [(x.shape, _dtype_of(x)) for x in args]
+        found = [(x.shape, dtype_of(x)) for x in args]
         module.__dict__["_inputs"] = found
-
-
-def _dtype_of(x: Any) -> str:
-    return x.dtype.name if isinstance(x, Tensor) else tensor.dtypes.incoming(x).name
 
 
 def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:

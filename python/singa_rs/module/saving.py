@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,21 @@ from .. import files
 from ..errors import CheckpointError
 from ..layer.base import Layer
 from ..layer.check import flag, mapping
-from ..layer.collect import uninitialised
+from ..layer.collect import not_called
 from ..layer.tree import join
+from ..notices import warn_user
+from ..refusals import hinted
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
+    from .checkpoint.fit import Rules
     from .checkpoint.renaming import Rename, Transform
 
 
 class Saved(Layer):
     """The part of a module that handles files."""
 
+    @hinted
     def save(
         self,
         path: str | PathLike[str],
@@ -56,6 +59,7 @@ class Saved(Layer):
         is_writer = flag(writes, "save: writes")
         whole.write("save", stem, self, _states_to_save("save", self), given, is_writer)
 
+    @hinted
     def load(
         self,
         path: str | PathLike[str],
@@ -89,15 +93,15 @@ class Saved(Layer):
                 those before it in `state` have theirs.
         """
         from .checkpoint import whole
-        from .checkpoint.fit import Rules
 
-        stem, rules = _stem("load", path), Rules(*_rules("load", strict, skip_mismatched))
+        stem, rules = _stem("load", path), _rules("load", strict, skip_mismatched)
         is_included = flag(include_state, "load: include_state") or state is not None
         objects = {} if state is None else mapping(state, "load: state")
         found = whole.Checkpoint("load", stem, self, rules)
         _warn(found.differences)
         return found.restore(objects) if is_included else found.restore_model()
 
+    @hinted
     def export(self, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
         """Writes the model as it is in evaluation into a file of ONNX.
 
@@ -111,6 +115,7 @@ class Saved(Layer):
 
         sonnx.export(self, path, inputs, **options)
 
+    @hinted
     def save_states(
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
     ) -> None:
@@ -132,6 +137,7 @@ class Saved(Layer):
         auxiliary = {} if aux_states is None else mapping(aux_states, "save_states: aux_states")
         archive.write(path, states, auxiliary)
 
+    @hinted
     def load_states(
         self,
         fpath: str | PathLike[str],
@@ -167,10 +173,10 @@ class Saved(Layer):
             TypeError: an argument of another kind.
         """
         from .checkpoint import contents, renaming
-        from .checkpoint.fit import Fit, Rules
+        from .checkpoint.fit import Fit
 
         op, path = "load_states", files.path_of("load_states", fpath)
-        rules = Rules(*_rules(op, strict, skip_mismatched))
+        rules = _rules(op, strict, skip_mismatched)
         with contents.opened(op, path) as found:
             named = renaming.renamed(op, path, found, rename)
             given = renaming.transformed(op, named, transform)
@@ -187,25 +193,24 @@ def _stem(op: str, path: Any) -> str:
     return pair.stem(op, files.path_of(op, path))
 
 
-def _rules(op: str, strict: Any, skip_mismatched: Any) -> tuple[bool, bool]:
+def _rules(op: str, strict: Any, skip_mismatched: Any) -> Rules:
+    from .checkpoint.fit import Rules
+
     made = flag(strict, f"{op}: strict"), flag(skip_mismatched, f"{op}: skip_mismatched")
     if all(made):
         raise ValueError(f"{op}: got strict and skip_mismatched, want at most one of them")
-    return made
+    return Rules(*made)
 
 
 def _warn(differences: str) -> None:
     if differences:
-        warnings.warn(differences, stacklevel=3)
+        warn_user(differences, UserWarning)
 
 
 def _states_to_save(op: str, model: Layer) -> dict[str, Tensor]:
     """The model's states by name, relative to it."""
     found = model.get_states()
-    if not found and (waiting := uninitialised(model)):
-        names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
-        raise CheckpointError(
-            f"{op}: {names}: parameters are created by the first call; call the model"
-        )
+    if not found and (waiting := not_called(model)):
+        raise CheckpointError(f"{op}: {waiting}")
     inside = join(model._layer_node.path, "")
     return {name.removeprefix(inside): one for name, one in found.items()}

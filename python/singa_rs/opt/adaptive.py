@@ -12,13 +12,11 @@ from ..layer.check import flag
 from ..tensor import Tensor
 from .base import DEFAULT_LR, Optimizer, Options
 from .composed import average, compose, decayed, number
-from .hyperparameters import OPTIONAL, holders, moments_by_name
+from .hyperparameters import FRACTION, OPTIONAL, holders, moments_by_name
 from .schedule import DecayScheduler
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_FRACTION = {"low": 0.0, "below": 1.0}
 
 
 class _Adaptive(Optimizer):
@@ -84,12 +82,12 @@ class RMSProp(_Adaptive):
     """`average = rho * average + (1 - rho) * g**2; p -= lr * g / sqrt(average + epsilon)`, with
     weight decay added to g. Epsilon is inside the root, as in SINGA (Tieleman and Hinton, 2012).
 
-    With momentum, `velocity = momentum * velocity + g / sqrt(...)` takes the place of the quotient;
-    centered, the average of squares less the square of the average of g that of the former (Graves,
-    2013; PyTorch RMSprop). Both are composed of tensor operations.
+    With momentum, `velocity = momentum * velocity + g / sqrt(...)` takes the place of the quotient.
+    If `centered`, the square of the average of g is subtracted from the average of squares before
+    the root is taken (Graves, 2013; PyTorch RMSprop). Both are composed of tensor operations.
     """
 
-    hyperparameters = holders(lr={}, rho=_FRACTION, epsilon={}, weight_decay={}, momentum={})
+    hyperparameters = holders(lr={}, rho=FRACTION, epsilon={}, weight_decay={}, momentum={})
     moment_kinds, _op = ("running_average", "mean", "velocity"), "rmsprop"
     _read, _apart = ("running_average",), ("momentum",)
 
@@ -170,9 +168,7 @@ class Adam(_Adaptive):
     the step counted by `step_counter` + 1; weight decay is added to the gradient."""
 
     _usual_lr = 0.001
-    hyperparameters = holders(
-        lr={}, beta_1=_FRACTION, beta_2=_FRACTION, epsilon={}, weight_decay={}
-    )
+    hyperparameters = holders(lr={}, beta_1=FRACTION, beta_2=FRACTION, epsilon={}, weight_decay={})
     moment_kinds, _op, _attributes, _counts = ("m", "v"), "adam", {"decoupled": False}, True
 
     def __init__(
@@ -226,7 +222,7 @@ class Lion(_Adaptive):
     """`p -= lr * (sign(beta_1 * m + (1 - beta_1) * g) + weight_decay * p); m = beta_2 * m +
     (1 - beta_2) * g`: one moment, and steps of one size (Chen et al., 2023)."""
 
-    hyperparameters = holders(lr={}, beta_1=_FRACTION, beta_2=_FRACTION, weight_decay={})
+    hyperparameters = holders(lr={}, beta_1=FRACTION, beta_2=FRACTION, weight_decay={})
     moment_kinds, _op = ("m",), "lion"
 
     def __init__(

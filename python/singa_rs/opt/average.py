@@ -10,11 +10,9 @@ from .. import autograd
 from ..layer.check import mapping, tensors
 from ..record import note_change
 from ..tensor import Tensor
-from .hyperparameters import SUMS, Scheduled, holders
+from .hyperparameters import FRACTION, SUMS, Scheduled, holders
 from .moments import Moments
 from .schedule import DecayScheduler
-
-_BELOW = {"low": 0.0, "below": 1.0}
 
 
 class _Averages(Moments):
@@ -40,7 +38,7 @@ class MovingAverage(Scheduled):
     those of optimizers are: it may be assigned at any time, and may be a schedule.
     """
 
-    hyperparameters = holders(decay=_BELOW)
+    hyperparameters = holders(decay=FRACTION)
     moment_kinds = ("average",)
 
     def __init__(self, decay: float | DecayScheduler = 0.999) -> None:

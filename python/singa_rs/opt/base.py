@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, elsewhere, tensor
+from ..autograd.leaves import is_parameter
 from ..autograd.mode import mode
 from ..layer.check import tensors
 from ..notices import once
@@ -19,7 +20,7 @@ from .exchange import Exchange, Pair
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
 from .scaling import Scale, are_finite, backward, full_precision, only_if
 from .schedule import Constant, DecayScheduler, arguments
-from .selection import Selection
+from .selection import Selection, leave_out, nothing_selected
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +32,8 @@ class _Default(float):
 
 _NO_UPDATE = (
     "no parameter is updated, as optimizers read no gradients that loss.backward() has left; want "
-    "optimizer(loss) in the place of both, or optimizer.apply(name, t, t.grad) of each parameter"
+    "optimizer(loss) in the place of both, or optimizer.apply(name, t, t.grad) of each parameter, "
+    "and then t.grad = None, as backward() adds to it"
 )
 #: SINGA's.
 DEFAULT_LR = _Default(0.1)
@@ -185,8 +187,11 @@ class Optimizer(Hinted, Scheduled):
 
     def owns(self, param_name: str, param: Tensor) -> bool:
         """Whether the optimizer updates a parameter: it is among `params`, or these were not
-        given."""
-        return self._params is None or self._params.has(param_name, param)
+        given; without them, what is no more than asked for its gradient, by `requires_grad_`, is
+        none."""
+        if self._params is None:
+            return is_parameter(param)
+        return self._params.has(param_name, param)
 
     def _fit(self, param: Tensor) -> None:
         if self._parent is not None:
@@ -225,7 +230,7 @@ class Optimizer(Hinted, Scheduled):
         """`self(loss)`, whose gradients are exchanged with other processes first."""
         with updating(), full_precision() as scale:
             is_finite = self._update(loss, scale, exchange)
-            with only_if(is_finite, self._own_tensors):
+            with only_if(is_finite, self._stepped):
                 self.step()
 
     def call(self, loss: Tensor) -> None:
@@ -246,7 +251,8 @@ class Optimizer(Hinted, Scheduled):
         # Limits are read before the first parameter is updated.
         clips = self._uses("clip_value") or self._uses("clip_norm")
         (self._fit if clips else self._follow)(loss)
-        pairs = self._exchanged(self._owned(backward(loss, scale)), exchange)
+        others: list[Tensor] = []
+        pairs = self._exchanged(self._owned(backward(loss, scale), others), exchange)
         is_finite = None
         if scale is not None:
             pairs = list(pairs)
@@ -260,15 +266,18 @@ class Optimizer(Hinted, Scheduled):
             with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
                 exchange.member(self, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
-        if param is None and self._params is not None:
-            raise ValueError(
-                f"{type(self).__name__}: none of its params has a gradient of the loss"
-            )
+        if param is None and (others or self._params is not None):
+            raise nothing_selected(type(self).__name__, self._params)
         return is_finite
 
     def _written(self, param: Tensor) -> list[Tensor]:
         """What an update of a parameter writes."""
         return [param, *self._moments.made(param, self.moment_kinds)]
+
+    def _stepped(self) -> list[Tensor]:
+        """What `step` writes: the optimizer's tensors, and those of its groups' schedules."""
+        of_groups = [holder for group in self._groups for _, _, holder in group._schedules()]
+        return [*self._own_tensors(), *of_groups]
 
     def step(self) -> None:
         """Advances the step counter and the schedules, by operations. No parameter is updated:
@@ -296,20 +305,21 @@ class Optimizer(Hinted, Scheduled):
         self._accumulates = True
         self._follow(loss)
         with updating(), full_precision() as scale:
-            pairs = self._owned(backward(loss, scale))
+            pairs = self._owned(backward(loss, scale), [])
             for param, grad in pairs if exchange is None else exchange(pairs):
                 total = self._moments.of(param, param.name, SUMS)
                 with autograd.no_grad():
                     total += grad.as_type(total.dtype)
                 del grad
 
-    def _owned(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
-        """The pairs of the parameters that it owns."""
-        return pairs if self._params is None else self._selected(pairs)
-
-    def _selected(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def _owned(self, pairs: Iterable[Pair], others: list[Tensor]) -> Iterator[Pair]:
+        """The pairs of the parameters that it owns; `others` gets those that it does not."""
         for pair in pairs:
             ready = [pair] if self.owns(pair[0].name, pair[0]) else []
+            if not ready:
+                others.append(pair[0])
+                if self._params is None:
+                    leave_out(type(self).__name__, pair[0])
             del pair
             if ready:
                 yield ready.pop()
@@ -324,6 +334,9 @@ class Optimizer(Hinted, Scheduled):
 
     def _with_sums(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """The pairs with what their gradients had added up to; last, what had no gradient now."""
+        if self._moments.are_lost(SUMS):
+            pairs = list(pairs)
+            self._moments.check_waiting(SUMS, [param.name for param, _ in pairs])
         sums = self._moments.kept(SUMS)
         for pair in pairs:
             param = pair[0]
@@ -333,6 +346,8 @@ class Optimizer(Hinted, Scheduled):
             yield ready.pop()
         for param, total in sums.values():
             yield param, _taken(total, param)
+        for param in self._moments.awaited(SUMS):
+            yield param, _taken(self._moments.of(param, param.name, SUMS), param)
 
     def _total(self, param: Tensor, grad: Tensor) -> Tensor:
         """A gradient and what the parameter's gradients had added up to."""
@@ -362,9 +377,14 @@ class Optimizer(Hinted, Scheduled):
             if other.device != inputs[0].device:
                 other.to_device(inputs[0].device)
 
+    def _look_in(self, model: Any) -> None:
+        """Tells whose parameters states that were set are of."""
+        self._moments.look_in(model)
+
     def set_states(self, states: Mapping[str, Any]) -> None:
         """As `Scheduled.set_states`."""
         super().set_states(states)
+        self._look_in(None)
         if SUMS in states:
             self._accumulates = True
 

@@ -9,6 +9,7 @@ from .. import autograd, tensor
 from ..layer.check import tensors
 from ..refusals import is_real
 from ..tensor import Tensor
+from .exchange import Pair
 from .schedule import number
 
 #: Added to the norm, so that no division is by zero (PyTorch clip_grad_norm_).
@@ -52,16 +53,14 @@ def _iterable(pairs: Any, name: str) -> Iterator[Any]:
         raise TypeError(f"{name}: got {got}, want pairs of tensors") from None
 
 
-def _pair(value: Any, name: str) -> tuple[Tensor, Tensor]:
+def _pair(value: Any, name: str) -> Pair:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(f"{name}: got {value!r:.80}, want pairs of tensors")
     tensors(value, name)
     return value[0], value[1]
 
 
-def _clipped_values(
-    pairs: Iterable[tuple[Tensor, Tensor]], limit: Tensor | float
-) -> Iterator[tuple[Tensor, Tensor]]:
+def _clipped_values(pairs: Iterable[Pair], limit: Tensor | float) -> Iterator[Pair]:
     for pair in pairs:
         param, grad = _pair(pair, "clip_grad_value")
         with autograd.no_grad():
@@ -92,12 +91,12 @@ def clip_grad_norm(
 
 
 def clipped_norms(
-    pairs: Iterable[tuple[Tensor, Tensor]],
+    pairs: Iterable[Pair],
     max_norm: float | Tensor,
     whole_square: Callable[[Tensor], Tensor] = lambda square: square,
-) -> list[tuple[Tensor, Tensor]]:
-    """`clip_grad_norm`, where `whole_square` makes the square of the norm of all gradients of that
-    of the given ones."""
+) -> list[Pair]:
+    """`clip_grad_norm`, where `whole_square` turns the squared norm of the given gradients into
+    that of all."""
     name, limit = "clip_grad_norm", _limit(max_norm, "clip_grad_norm: max_norm")
     found = [_pair(pair, name) for pair in _iterable(pairs, name)]
     if not found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..tensor import Tensor
@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from .base import Optimizer
 
 Pair = tuple[Tensor, Tensor]
+
+
+def noting(pairs: Iterable[Pair], note: Callable[[Tensor, Tensor], None]) -> Iterator[Pair]:
+    """The pairs as they are, each of which `note` gets before. None is held once it is passed on,
+    so that the memory of a gradient is free as soon as it is used."""
+    for pair in pairs:
+        note(*pair)
+        ready = [pair]
+        del pair
+        yield ready.pop()
 
 
 class Exchange:
@@ -33,9 +43,9 @@ class Exchange:
         return optimizer.member(param.name, param)
 
     def whole_square(self, square: Tensor) -> Tensor:
-        """The square of the norm of all gradients, of that of those which this rank has."""
+        """The squared norm of all gradients, given that of this rank's."""
         return square
 
     def on_all(self, is_finite: Tensor) -> Tensor:
-        """Whether something holds on all ranks, a bool, of whether it does on this one."""
+        """Whether a condition that holds here, as the argument says, holds on all ranks; a bool."""
         return is_finite

@@ -6,24 +6,25 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import autograd, device, elsewhere, tensor
 from ..autograd.mode import mode
-from ..errors import ShapeError
 from ..layer.check import mapping
 from ..layer.collect import staged
 from ..notices import once
 from ..record import making_state, note_change
 from ..shown import shown
 from ..tensor import Tensor
-from ..tensor.creation import moved
-from . import names
+from . import constants, names
 from .assigned import ASSIGNED, Place, assigned, staged_places
+from .holding import keep_written, on, scalar, value_at
 from .moments import Moments, are_whole, restoring
-from .schedule import Constant, DecayScheduler, number
+from .names import COUNTER, SCHEDULES
+from .schedule import READ, Constant, DecayScheduler, number
 
 
 def moments_by_name(kind: str, doc: str) -> Any:
@@ -31,6 +32,8 @@ def moments_by_name(kind: str, doc: str) -> Any:
     return property(lambda optimizer: optimizer._moments.named(kind), doc=doc)
 
 
+#: The limits of what is from 0 to below 1.
+FRACTION = {"low": 0.0, "below": 1.0}
 #: Names of tensors that are not the hyperparameter's with `_value`.
 _HOLDERS = {"momentum": "mom_value", "dampening": "dam_value", "weight_decay": "decay_value"}
 
@@ -46,14 +49,14 @@ OPTIONAL = ("clip_norm", "clip_value")
 SUMS = "accumulated"
 
 
-class Scheduled:
+class Scheduled(constants.Follows):
     """Hyperparameters that may change from step to step.
 
     Each is an attribute (`lr`), a `DecayScheduler` that may be assigned a number or another
-    schedule at any time, and a tensor of shape (1,) with its current value (`lr_value`), which
-    operations read; so a new value takes effect at the next step. These tensors are float32, and
-    float64 from the first update of a float64 parameter on. `step_counter` is an int32 tensor of
-    shape (1,).
+    schedule at any time, as may the `init_value` of a `Constant`; and a tensor of shape (1,) with
+    its current value (`lr_value`), which operations read; so a new value takes effect at the next
+    step. These tensors are float32, and float64 from the first update of a float64 parameter on.
+    `step_counter` is an int32 tensor of shape (1,).
     """
 
     #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
@@ -63,6 +66,8 @@ class Scheduled:
     _is_double = False
     #: The hyperparameters that were assigned since construction.
     _assigned: frozenset[str] = frozenset()
+    #: By hyperparameter, the version of its tensor when a constant was written into it.
+    _versions: Mapping[str, int] = MappingProxyType({})
     #: Whether the constructor, with those of subclasses, has returned.
     _is_made = False
     #: Kinds of moments, as `get_states` names them.
@@ -72,7 +77,7 @@ class Scheduled:
         """`dtype` is that of the hyperparameters' tensors: float64, or else float32."""
         self.dtype = dtype
         self._is_double = Tensor((0,), dtype=dtype).dtype == tensor.float64
-        self.step_counter = _scalar(tensor.int32)
+        self.step_counter = scalar(tensor.int32)
         self._moments = Moments(*self.moment_kinds, SUMS)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -82,8 +87,10 @@ class Scheduled:
             if self._is_made:
                 object.__setattr__(self, "_assigned", self._assigned | {name})
             object.__setattr__(self, name, value)
+            constants.own(self, value)
             if before is not None and before == self._structure(name):
-                return  # the new value is in a tensor
+                if name not in READ.get(self, ()):
+                    return  # the new value is in a tensor
         elif self.__dict__.get(name, self) is value:
             return  # `+=` assigns the same object again
         elif name == "learning_rate":  # which nothing would read
@@ -103,12 +110,15 @@ class Scheduled:
         for name, value in self.__dict__.items():
             if name in self.hyperparameters:
                 yield name, self._structure(name)
-            elif name not in ("_moments", "_assigned"):
+            elif name not in ("_moments", "_assigned", "_versions"):
                 yield name, value
+        for name in READ.get(self, ()):
+            if type(schedule := self.__dict__.get(name)) is Constant:
+                yield f"({name})", repr(schedule.init_value)
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes; given True, it keeps later moments."""
-        return restoring(self, self._moments)
+        return constants.restoring(self, restoring(self, self._moments))
 
     def _set_hyperparameter(self, name: str, value: Any) -> DecayScheduler:
         holder, limits = self.hyperparameters[name]
@@ -119,7 +129,7 @@ class Scheduled:
         elif not isinstance(value, DecayScheduler):
             schedule = Constant(self._held(value, argument, **limits))
         elif isinstance(value, Constant):
-            self._held(value.init_value, argument, **limits)
+            self._check_value(name, value.init_value)
         if holder in self.__dict__:
             self._evaluate(argument, schedule, getattr(self, holder))
             return schedule
@@ -131,7 +141,7 @@ class Scheduled:
     def _made(self, argument: str, schedule: DecayScheduler) -> Tensor:
         """A tensor for a hyperparameter, with its value."""
         dtype = tensor.float64 if self._is_double else tensor.float32
-        made = _scalar(dtype, self.step_counter.device)
+        made = scalar(dtype, self.step_counter.device)
         self._evaluate(argument, schedule, made)
         return made
 
@@ -155,8 +165,8 @@ class Scheduled:
             note_change()
 
     def _move_to(self, to: device.Device) -> None:
-        holders = [holder for holder, _ in self.hyperparameters.values()]
-        for name in ("step_counter", *holders):
+        own = (holder for holder, _ in self.hyperparameters.values())
+        for name in ("step_counter", *own):
             if name in self.__dict__:
                 object.__setattr__(self, name, on(getattr(self, name), to))
         for _, schedule, _ in self._schedules():
@@ -165,12 +175,13 @@ class Scheduled:
         self._moments.replace(lambda one: one if one.device == to else on(one, to))
 
     def _widen(self, name: str, holder: str) -> None:
+        argument = f"{type(self).__name__}: {name}"
         schedule, before = getattr(self, name), getattr(self, holder)
+        is_as_assigned = self._versions.get(argument) == before.version
         with making_state():
-            made = self._made(f"{type(self).__name__}: {name}", schedule)
-            # The program may have written another value into the tensor itself.
-            if type(schedule) is Constant and (now := before.item()) != np.float32(float(schedule)):
-                made.set_value(now)
+            made = self._made(argument, schedule)
+        if type(schedule) is Constant and not is_as_assigned:
+            keep_written(made, before, schedule.init_value)
         object.__setattr__(self, holder, made)
 
     def _held(self, value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
@@ -184,12 +195,18 @@ class Scheduled:
             raise ValueError(f"{argument}: got {value!r}, which becomes {held:g} in float32")
         return made
 
+    def _check_value(self, name: str, value: Any) -> None:
+        """Rejects what a hyperparameter cannot be."""
+        self._held(value, f"{type(self).__name__}: {name}", **self.hyperparameters[name][1])
+
     def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
         if type(schedule) is Constant:
             holder.set_value(schedule.init_value)
+            noted = {**self._versions, argument: holder.version}
+            object.__setattr__(self, "_versions", noted)
             return
         with autograd.no_grad():
-            holder.copy_from(_value(argument, schedule, self.step_counter))
+            holder.copy_from(value_at(argument, schedule, self.step_counter))
 
     def _uses(self, name: str) -> bool:
         """Whether a hyperparameter is anything but the constant 0."""
@@ -233,8 +250,8 @@ class Scheduled:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__init__ = _ending(cls.__init__)  # type: ignore[method-assign]
-        holders = (holder for holder, _ in cls.hyperparameters.values())
-        cls._own = attrgetter("step_counter", *holders)
+        own = (holder for holder, _ in cls.hyperparameters.values())
+        cls._own = attrgetter("step_counter", *own)
 
     #: Reads the step counter and the tensors of the hyperparameters.
     _own: ClassVar[Callable[[Any], tuple[Tensor, ...]]] = attrgetter("step_counter", "lr_value")
@@ -242,14 +259,19 @@ class Scheduled:
     def _own_tensors(self) -> tuple[Tensor, ...]:
         return self._own(self)
 
+    @property
+    def _state_kinds(self) -> tuple[str, ...]:
+        """What `get_states` may have besides the step counter."""
+        return (*self.moment_kinds, SUMS, SCHEDULES, ASSIGNED)
+
     def get_states(self) -> dict[str, Any]:
         """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the tensor
         itself}; "schedules", those of schedules that have a state; "hyperparameters", those that
         were assigned since construction: numbers, and texts that tell of schedules."""
-        states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
+        states: dict[str, Any] = {COUNTER: int(self.step_counter.item())}
         kept = {name: one.state for name, one, _ in self._schedules() if one.state is not None}
         if kept:
-            states["schedules"] = kept
+            states[SCHEDULES] = kept
         if changed := assigned(self._places()):
             states[ASSIGNED] = changed
         for kind in (*self.moment_kinds, SUMS):
@@ -273,20 +295,20 @@ class Scheduled:
         """
         name = f"{type(self).__name__}.set_states"
         states = mapping(states, name)
-        others = states.keys() - {"step_counter", "schedules", ASSIGNED, SUMS, *self.moment_kinds}
+        others = states.keys() - {COUNTER, *self._state_kinds}
         if others:
             left = ", ".join(sorted(map(str, others)))
             once((name, left), f"{name}: leaves out {left}, which it does not have")
         step = []
-        if "step_counter" in states:
-            step = self._staged_step(f"{name}: step_counter", states["step_counter"])
+        if COUNTER in states:
+            step = self._staged_step(f"{name}: {COUNTER}", states[COUNTER])
         kinds = (*self.moment_kinds, SUMS)
         moments = self._moments.staged_kinds(name, kinds, states, are_whole(states))
         given = mapping(states.get(ASSIGNED, {}), f"{name}: {ASSIGNED}")
         changed = staged_places(name, self._places(), given)
         own = self._states_of(changed)
-        given = mapping(states.get("schedules", {}), f"{name}: schedules")
-        kept = staged(f"{name}: schedules", {k: (own[k], given[k]) for k in given if k in own})
+        given = mapping(states.get(SCHEDULES, {}), f"{name}: {SCHEDULES}")
+        kept = staged(f"{name}: {SCHEDULES}", {k: (own[k], given[k]) for k in given if k in own})
         for place, schedule in changed:
             place.assign(schedule)
         for key, value in kept.items():
@@ -327,8 +349,7 @@ class Scheduled:
         """
         op = f"{type(self).__name__}.set_named_states"
         start = names.inside(prefix, op)
-        kinds = (*self.moment_kinds, SUMS, "schedules", ASSIGNED)
-        self.set_states(names.nested(mapping(found, op), start, kinds, op))
+        self.set_states(names.nested(mapping(found, op), start, self._state_kinds, op))
 
     def _staged_step(self, argument: str, value: Any) -> list[Tensor]:
         """A step counter at which all schedules have values."""
@@ -345,7 +366,7 @@ class Scheduled:
     def _values(self, step: Tensor) -> list[tuple[Tensor, Tensor]]:
         """The tensors of the hyperparameters that depend on the step, each with its value then."""
         with autograd.no_grad():
-            return [(holder, _value(name, one, step)) for name, one, holder in self._schedules()]
+            return [(holder, value_at(name, one, step)) for name, one, holder in self._schedules()]
 
 
 def _ending(construct: Callable[..., None]) -> Callable[..., None]:
@@ -358,29 +379,3 @@ def _ending(construct: Callable[..., None]) -> Callable[..., None]:
             self.__dict__["_is_made"] = True
 
     return call
-
-
-def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
-    """A schedule's value at a step, which must fit a hyperparameter's tensor."""
-    value = schedule(step)
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{argument}: the schedule returned {shown(value)}, want a Tensor")
-    if value.shape != (1,):
-        raise ShapeError(f"{argument}: the schedule returned shape {value.shape}, want (1,)")
-    return value
-
-
-def on(held: Tensor, to: device.Device) -> Tensor:
-    """What an optimizer holds, on a device."""
-    with making_state():
-        made = moved(held, to)
-    made.requires_grad = False
-    made.set_account("states")
-    return made
-
-
-def _scalar(dtype: Any, to: device.Device | None = None) -> Tensor:
-    with making_state():
-        made = Tensor((1,), to, dtype, requires_grad=False)
-    made.set_account("states")
-    return made

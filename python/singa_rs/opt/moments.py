@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from sys import getrefcount
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +15,11 @@ from ..layer.check import mapping
 from ..layer.collect import staged
 from ..record import making_state
 from ..tensor import Tensor
+from .names import COUNTER
+
+
+def _nothing() -> None:
+    """No model."""
 
 
 class _Slot:
@@ -20,6 +27,8 @@ class _Slot:
         self.param = param
         self.given = given
         self.name = name
+        #: Whether it goes by the parameter's own name, also when that changes.
+        self.follows = given == param.name
         self.tensors: dict[str, Tensor] = {}
         #: Whether it was copied and has not been used since, so that it is still unknown whether
         #: the parameter was copied with it.
@@ -29,6 +38,17 @@ class _Slot:
         """Whether this slot may be that of a parameter: of its name, shape and dtype."""
         own = self.param
         return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing else has the parameter any longer."""
+        return not self.is_copy and getrefcount(self.param) <= 2
+
+    def called(self, name: str) -> None:
+        """Gives it, and its moments, another name."""
+        self.name = name
+        for kind, one in self.tensors.items():
+            one.name = f"{name}.{kind}"
 
 
 def is_same(a: Tensor, b: Tensor) -> bool:
@@ -63,9 +83,9 @@ def restoring(owner: Any, *kept: Remembers) -> Callable[[bool], None]:
 def are_whole(states: Mapping[str, Any]) -> bool:
     """Whether states are all that an optimizer had: those with a step counter, unless they are one
     above 0 and nothing else, which just sets it."""
-    if states.keys() != {"step_counter"}:
-        return "step_counter" in states
-    return not np.any(np.asarray(states["step_counter"], np.float64))
+    if states.keys() != {COUNTER}:
+        return COUNTER in states
+    return not np.any(np.asarray(states[COUNTER], np.float64))
 
 
 class Moments:
@@ -73,12 +93,20 @@ class Moments:
     the same name never share moments (the second is reported as `name#2`); another object is the
     same parameter only with the same name and the same elements of one block, or if the optimizer
     was copied and the parameter was not: then the only unused copy of that name, shape and dtype.
-    Values that were set before their parameter was first seen wait for it."""
+    Values that were set before their parameter was first seen wait for it. Moments are reported
+    by the names that parameters have then; those of one that is gone are dropped when another takes
+    its name."""
 
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds
         self._slots: dict[int, _Slot] = {}
         self._waiting: dict[str, dict[str, np.ndarray]] = {kind: {} for kind in kinds}
+        #: The model whose parameters values may wait for, if it is known.
+        self._model: Callable[[], Any] = _nothing
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy's model is another one."""
+        return {**self.__dict__, "_model": _nothing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy's parameters are other objects."""
@@ -99,6 +127,7 @@ class Moments:
     def _find(self, param: Tensor, name: str) -> _Slot:
         if not isinstance(name, str):
             raise TypeError(f"apply: got {name!r:.80} for the name, want a str")
+        self._settle()
         for slot in self._slots.values():
             if slot.given == name and is_same(slot.param, param):
                 return self._pass_on(slot, param)
@@ -110,8 +139,9 @@ class Moments:
             )
         if copies:
             return self._pass_on(copies[0], param)
-        slot = _Slot(param, name, self._fresh_name(name))
-        return self._slots.setdefault(id(param), slot)
+        slot = self._slots[id(param)] = _Slot(param, name, "")
+        self._settle()
+        return slot
 
     def _pass_on(self, slot: _Slot, param: Tensor) -> _Slot:
         """Makes another object a slot's parameter."""
@@ -119,12 +149,30 @@ class Moments:
         slot.param = param
         return self._slots.setdefault(id(param), slot)
 
-    def _fresh_name(self, name: str) -> str:
-        taken, fresh, count = {slot.name for slot in self._slots.values()}, name, 1
-        while fresh in taken:
-            count += 1
-            fresh = f"{name}#{count}"
-        return fresh
+    def _settle(self) -> None:
+        """Drops what is left of parameters that are gone, once no other can be the same parameter,
+        and gives the others the names that their parameters have now."""
+        slots = list(self._slots.values())
+        for slot in slots:
+            if slot.follows:
+                slot.given = slot.param.name
+        last = {slot.given: slot for slot in slots}
+        for key, slot in list(self._slots.items()):
+            # The next tensor without a name gets another number. Under other names than their own,
+            # objects may be made anew for each step.
+            is_done = slot.param._name is None or last[slot.given] is not slot
+            if slot.follows and is_done and slot.is_gone:
+                del self._slots[key]
+        del slots, last
+        taken: set[str] = set()
+        for slot in self._slots.values():
+            name, count = slot.given, 1
+            while name in taken:
+                count += 1
+                name = f"{slot.given}#{count}"
+            taken.add(name)
+            if name != slot.name:
+                slot.called(name)
 
     def _shape(self, param: Tensor, kind: str) -> tuple[int, ...]:
         """The shape of a moment of a parameter."""
@@ -149,11 +197,48 @@ class Moments:
     def name_of(self, param: Tensor) -> str:
         """What the moments of a parameter are reported as."""
         slot = self._slots.get(id(param)) or self._find(param, param.name)
+        self._settle()
         return slot.name
 
     def waiting_value(self, kind: str, name: str) -> np.ndarray | None:
         """The value that waits for a parameter of this name, if there is one."""
         return self._waiting[kind].get(name)
+
+    def look_in(self, model: Any) -> None:
+        """Tells whose parameters the values that wait are of; None where that is not known."""
+        self._model = _nothing if model is None else weakref.ref(model)
+
+    def _sought(self, kind: str) -> tuple[dict[str, Tensor], list[str]]:
+        """The parameters for which a value other than zeros waits, by name, and the names of those
+        that are not known."""
+        names = [name for name, value in self._waiting[kind].items() if np.any(value)]
+        model = self._model() if names else None
+        params = () if model is None else model.get_params().values()
+        known = {param.name: param for param in params}
+        return known, [name for name in names if name not in known]
+
+    def are_lost(self, kind: str) -> bool:
+        """Whether a value other than zeros waits for a parameter that is not known."""
+        return bool(self._waiting[kind]) and bool(self._sought(kind)[1])
+
+    def check_waiting(self, kind: str, names: Sequence[str]) -> None:
+        """Rejects an update, of these parameters, that leaves out a value other than zeros."""
+        lost = [name for name in self._sought(kind)[1] if name not in names]
+        if lost:
+            raise ValueError(
+                f"the state {kind!r} waits for {', '.join(lost):.200}, which has no gradient of "
+                "this loss; want states that are loaded together with their model, by "
+                "Module.load(path, state={...}), or optimizer.accumulate(0 * loss) before, of a "
+                "loss with such gradients"
+            )
+
+    def awaited(self, kind: str) -> list[Tensor]:
+        """The parameters of the model for which a value other than zeros waits."""
+        if not self._waiting[kind]:
+            return []
+        known, _ = self._sought(kind)
+        values = self._waiting[kind].items()
+        return [known[name] for name, one in values if name in known and np.any(one)]
 
     def let_wait(self, kind: str, name: str, value: np.ndarray | None) -> None:
         """Keeps a value for a parameter whose moment does not exist yet; None drops it."""
@@ -165,6 +250,7 @@ class Moments:
     def remember(self) -> Callable[[], None]:
         """Returns a function that drops the moments made since, and restores the waiting values
         that they took."""
+        self._settle()
         slots = {key: (slot, slot.param, dict(slot.tensors)) for key, slot in self._slots.items()}
         waiting = {kind: dict(values) for kind, values in self._waiting.items()}
 
@@ -191,6 +277,7 @@ class Moments:
 
     def named(self, kind: str) -> dict[str, Tensor]:
         """The moments of one kind by their parameters' names."""
+        self._settle()
         return {s.name: s.tensors[kind] for s in self._slots.values() if kind in s.tensors}
 
     def kept(self, kind: str) -> dict[int, tuple[Tensor, Tensor]]:

@@ -8,7 +8,8 @@ from typing import Any
 from ..tensor import Tensor
 from .assigned import tensor_of
 
-COUNTER = "step_counter"
+#: States of `get_states`: the step counter, and those of schedules.
+COUNTER, SCHEDULES = "step_counter", "schedules"
 
 
 def inside(prefix: Any, name: str) -> str:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from .. import autograd, tensor
 from ..tensor import Tensor
+from .exchange import Pair
 
-Pair = tuple[Tensor, Tensor]
 Scale = autograd._Scale
 #: The factor is halved after an update that was skipped, and doubled after so many that were not.
 _INTERVAL = 2000
@@ -43,8 +43,8 @@ def _unscaled(loss: Tensor, factor: Tensor) -> Iterator[Pair]:
 
 
 def are_finite(pairs: list[Pair], scale: Scale, on_all: Callable[[Tensor], Tensor]) -> Tensor:
-    """Whether all gradients are finite, a bool, of which `on_all` makes whether those of all ranks
-    are; the scale is adjusted to it."""
+    """Whether all gradients are finite, a bool; the scale is adjusted to it. `on_all` tells whether
+    a condition that holds here, as its argument says, holds on all ranks."""
     with autograd.no_grad():
         grads = [grad for _, grad in pairs] or [scale.factor]  # which is finite
         found = [autograd.all(autograd.isfinite(grad)) for grad in grads]

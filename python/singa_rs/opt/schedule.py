@@ -6,21 +6,21 @@ import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from .. import tensor
+from ..autograd.mode import mode
 from ..layer.check import flag, tensors
 from ..record import note_change
 from ..refusals import Hinted, is_real
-from ..shown import shown
 from ..tensor import Tensor
-from ..tensor.numbers import real
+from ..tensor.numbers import plain_real
+from .arithmetic import AsNumber
 
 
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
     """A finite number in [low, below), else a TypeError or ValueError that names the argument."""
-    if not is_real(value):
-        raise TypeError(f"{argument}: got {shown(value)}, want a number")
-    made = real(value, argument)
+    made = plain_real(value, argument)
     if not low <= made < below:
         want = f"a number from {low:g}" + (f" to below {below:g}" if below < math.inf else "")
         raise ValueError(f"{argument}: got {value!r}, want {want}")
@@ -37,7 +37,7 @@ def _check_step(step: Any, schedule: DecayScheduler) -> None:
     tensors((step,), type(schedule).__name__)
 
 
-class DecayScheduler(Hinted):
+class DecayScheduler(AsNumber, Hinted):
     """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
     shape (1,), counted from 0) and returns a tensor of shape (1,)."""
 
@@ -86,26 +86,61 @@ class DecayScheduler(Hinted):
 
 
 class Constant(DecayScheduler):
-    """The same value at each step."""
+    """The same value at each step, until another `init_value` is assigned: optimizers that have it
+    as a hyperparameter then use that, as if it had been assigned to them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "init_value" and type(self) is Constant:
+            value = number(value, "Constant: init_value", -math.inf)
+            places = self._places()
+            for owner, at in places:  # before anything changes
+                owner._check_value(at, value)
+            for owner, at in places:
+                setattr(owner, at, Constant(value))
+                object.__setattr__(owner, at, self)
+        super().__setattr__(name, value)
+
+    def _places(self) -> list[tuple[Any, str]]:
+        """The optimizers and groups that have it, each with the hyperparameter's name."""
+        return [
+            (owner, name)
+            for owner in tuple(OWNERS.get(self, ()))
+            for name in owner.hyperparameters
+            if owner.__dict__.get(name) is self
+        ]
 
     def call(self, step: Tensor) -> Tensor:
-        """A float32 tensor of shape (1,), whatever the step."""
+        """A float64 tensor of shape (1,), whatever the step."""
         _check_step(step, self)
-        return Tensor((1,), step.device, tensor.float32).set_value(self.init_value)
+        return Tensor((1,), step.device, tensor.float64).set_value(self.init_value)
 
     def __float__(self) -> float:
+        if mode.nodes is not None:  # as the step depends on it
+            for owner, name in self._places():
+                READ.setdefault(owner, set()).add(name)
         return self.init_value
 
-    def __mul__(self, factor: float) -> Constant:
-        return Constant(self.init_value * factor)
+    def __bool__(self) -> bool:
+        return float(self) != 0
 
-    __rmul__ = __mul__
+    def __eq__(self, other: Any) -> bool:
+        if other is self or not (is_real(other) or isinstance(other, Constant)):
+            return other is self or NotImplemented
+        return float(self) == float(other)
 
-    def __truediv__(self, divisor: float) -> Constant:
-        return Constant(self.init_value / divisor)
+    __hash__ = object.__hash__  # as its value changes
+
+    def _of(self, value: float) -> Constant:
+        return Constant(value)
 
     def __repr__(self) -> str:
         return f"Constant({self.init_value:g})"
+
+
+#: By constant, the optimizers and groups that have, or had, it as a hyperparameter.
+OWNERS: WeakKeyDictionary[Constant, WeakSet[Any]] = WeakKeyDictionary()
+#: By optimizer or group, the hyperparameters whose numbers recorded steps have read.
+READ: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
 class ExponentialDecay(DecayScheduler):

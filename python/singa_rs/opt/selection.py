@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
+from weakref import WeakValueDictionary
 
+from ..notices import once
 from ..tensor import Tensor
 from .moments import is_same
 
@@ -23,7 +25,7 @@ class Selection:
 
         Raises:
             TypeError: anything else.
-            ValueError: nothing.
+            ValueError: nothing is selected.
         """
         items = list(given.values()) if isinstance(given, Mapping) else given
         if isinstance(items, (str, Tensor)) or callable(items):
@@ -43,6 +45,33 @@ class Selection:
     def has(self, name: str, param: Tensor) -> bool:
         """Whether a parameter is one of them."""
         return any(_is_one(item, name, param) for item in self.items)
+
+
+#: What optimizers have left out, by `id`.
+_LEFT_OUT: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+
+
+def leave_out(op: str, leaf: Tensor) -> None:
+    """Warns of a tensor that an optimizer without `params` leaves out, once that happens again:
+    inputs are others in each step."""
+    if _LEFT_OUT.get(id(leaf)) is leaf:
+        once(
+            ("left out", op),
+            f"{op}: leaves out a tensor of shape {leaf.shape} that is no attribute of a layer, and "
+            "whose gradient only requires_grad_() asked for; to train it, set its stores_grad to "
+            "True, or give params=",
+        )
+    _LEFT_OUT[id(leaf)] = leaf
+
+
+def nothing_selected(op: str, params: Selection | None) -> ValueError:
+    """The error about a loss that has no gradient of what an optimizer updates."""
+    if params is not None:
+        return ValueError(f"{op}: none of its params has a gradient of the loss")
+    return ValueError(
+        f"{op}: the loss has no gradient of a parameter, only of tensors whose requires_grad_() "
+        "was called; to train these, set their stores_grad to True, or give params="
+    )
 
 
 def _is_one(item: Any, name: str, param: Tensor) -> bool:

@@ -15,13 +15,13 @@ from ..layer.check import number as check_number
 from ..tensor import Tensor
 from .base import Options
 from .composed import Composed, average
-from .hyperparameters import holders, moments_by_name, on
+from .holding import on
+from .hyperparameters import FRACTION, holders, moments_by_name
 from .schedule import DecayScheduler
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_FRACTION = {"low": 0.0, "below": 1.0}
 _sqrt = autograd.sqrt
 Number = float | DecayScheduler
 
@@ -37,7 +37,7 @@ class Adadelta(Composed):
     """
 
     is_elementwise = True
-    hyperparameters = holders(lr={}, rho=_FRACTION, epsilon={}, weight_decay={})
+    hyperparameters = holders(lr={}, rho=FRACTION, epsilon={}, weight_decay={})
     moment_kinds = ("squares", "deltas")
 
     def __init__(
@@ -72,9 +72,7 @@ class _OfMoments(Composed):
     """What the variants of Adam share: hyperparameters and moments."""
 
     is_elementwise = True
-    hyperparameters = holders(
-        lr={}, beta_1=_FRACTION, beta_2=_FRACTION, epsilon={}, weight_decay={}
-    )
+    hyperparameters = holders(lr={}, beta_1=FRACTION, beta_2=FRACTION, epsilon={}, weight_decay={})
     moment_kinds = ("m", "v")
 
     def __init__(
@@ -235,7 +233,7 @@ class Muon(Composed):
     usually embeddings and the last layer, belong to another optimizer: `params`.
     """
 
-    hyperparameters = holders(lr={}, momentum=_FRACTION, weight_decay={})
+    hyperparameters = holders(lr={}, momentum=FRACTION, weight_decay={})
     moment_kinds = ("buffer",)
 
     def __init__(

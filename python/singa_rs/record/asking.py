@@ -1,5 +1,5 @@
-"""What asks for the operations that are recorded: layers, backward and updates. Outside of
-recordings, nothing of it has an effect."""
+"""Who requested a recorded operation: a layer, backward or an update. Has no effect outside of
+recordings."""
 
 from __future__ import annotations
 

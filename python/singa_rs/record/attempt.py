@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -57,28 +57,17 @@ class Attempt:
         tracers = Tracers((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
         self.symbols = Symbols(before.items, moving, call.root)
-        returned = Returned(before)
-        run = returned.around(partial(call.run, tracers.given))
-        run = self.symbols.around(run, replace)
-        run = self.tapping.around(run)
         #: What leaves tensors in attributes, if that is not shown by the same tensors.
         self.leaving = None
         if leaves is not False:
             self.leaving = Leaving(call, before, tracers, has_to=leaves is True)
-        run = run if self.leaving is None else self.leaving.around(run)
+        returned = Returned(before)
+        run = self._wrapped(partial(call.run, tracers.given), returned)
         arguments = [*tracers.tensors, *call.carried.values()]
         with tracers, _watching(before, previous) as watching:
             held, lists = before.tensors, tracers.containers
             self.traced: Traced = trace(call.device, arguments, run, undo, held, lists)
-        #: The attributes that the step sets on its arguments, by index of the argument.
-        self.marks = tracers.marks(call.tensors)
-        self.after = tracers.restore(call.look, call.root)
-        self.changes = changes(before, self.after)
-        #: What the step does that the recording does not show.
-        self.unseen = watching.found(self.after, self.symbols.results)
-        if self.leaving is not None and self.leaving.is_idle:
-            self.traced.results.take_first()
-            self.leaving = None
+        self._look_after(tracers, watching)
         obstacles = self._obstacles(tracers, returned)
         self._obstacle = next(filter(None, obstacles), None)
         #: The graph to run; None until `plan` or `take_graph_of`.
@@ -90,6 +79,25 @@ class Attempt:
         self._lists = call.lists
         #: The warning about the graph that was shown before.
         self._known_fault: str | None = None
+
+    def _wrapped(self, run: Callable[[], Any], returned: Returned) -> Callable[[], Any]:
+        """The call, with all that looks at what it does."""
+        run = self.symbols.around(returned.around(run), replace)
+        run = self.tapping.around(run)
+        return run if self.leaving is None else self.leaving.around(run)
+
+    def _look_after(self, tracers: Tracers, watching: Watching) -> None:
+        """Looks at what the call has done."""
+        call = self.call
+        #: The attributes that the step sets on its arguments, by index of the argument.
+        self.marks = tracers.marks(call.tensors)
+        self.after = tracers.restore(call.look, call.root)
+        self.changes = changes(self.before, self.after)
+        #: What the step does that the recording does not show.
+        self.unseen = watching.found(self.after, self.symbols.results)
+        if self.leaving is not None and self.leaving.is_idle:
+            self.traced.results.take_first()
+            self.leaving = None
 
     def _obstacles(self, tracers: Tracers, returned: Returned) -> Iterator[str | None]:
         """Why no graph can do what was recorded, as texts."""
@@ -222,19 +230,20 @@ class Attempt:
             built = built.result
         return self.tapping.deliver(built)
 
+    def _differences(self, later: Attempt) -> Iterator[str | None]:
+        """How the recordings differ, as texts."""
+        yield self.traced.recording.difference(later.traced.recording)
+        yield self.traced.results.difference(later.traced.results)
+        if self.tapping.probes != later.tapping.probes:
+            yield "the taps that the step reaches"
+        if self.marks != later.marks:
+            yield "the attributes that the step sets on its arguments"
+        yield later.unseen.difference()
+
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if the recordings are the same; else the first
         difference, as text."""
-        difference = self.traced.recording.difference(later.traced.recording)
-        if difference is None:
-            difference = self.traced.results.difference(later.traced.results)
-        if difference is None and self.tapping.probes != later.tapping.probes:
-            difference = "the taps that the step reaches"
-        if difference is None and self.marks != later.marks:
-            difference = "the attributes that the step sets on its arguments"
-        if difference is None:
-            difference = later.unseen.difference()
-        if difference is not None:
+        if difference := next(filter(None, self._differences(later)), None):
             return difference
         for path in self.changes.keys() - later.changes.keys() - later.symbols.results.keys():
             left, found = self.after.items.get(path), later.before.items.get(path)

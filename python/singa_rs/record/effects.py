@@ -14,11 +14,12 @@ from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
+from .items import Item
 from .memory import Memory, is_made, memory, text
 from .places import Place
 from .programs import is_program
-from .snapshot import Item, Snapshot
-from .symbols import Expression, is_number, place_of
+from .snapshot import Snapshot
+from .symbols import Expression, is_number
 from .taps import Tapping
 from .trees import leaves
 
@@ -118,7 +119,7 @@ def effects(
             continue
         if _is_made(new) and _is_made(before[1]):
             kinds = frozenset({kind(old), kind(before[0])})
-            found.kept[path] = Kept(place_of(new), after.tensors[path], kinds)
+            found.kept[path] = Kept(new.place, after.tensors[path], kinds)
         else:
             return f"attribute {path}, which the step changed from {_say(old)} to {_say(new)}"
     return found

@@ -242,7 +242,7 @@ class Entry:
             self._leaving.leave(built.values, root, snapshot)
             return built.result
 
-        return self.tapping.deliver(whole(self._run, tensors, finished))
+        return self.tapping.deliver(uninterrupted(self._run, tensors, finished))
 
     @property
     def _run(self) -> Callable[[Sequence[Tensor]], list[Tensor]]:
@@ -268,7 +268,7 @@ class Entry:
         return take_effect
 
 
-def whole(run: Callable[[_A], _M], given: _A, finish: Callable[[_M], _R]) -> _R:
+def uninterrupted(run: Callable[[_A], _M], given: _A, finish: Callable[[_M], _R]) -> _R:
     """`finish(run(given))`, of which an interrupt (Ctrl-C) leaves no half: where it comes after the
     run, the rest is done before it is raised."""
     made: list[_M] = []

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..autograd.mode import mode
-from .entry import whole
+from .entry import uninterrupted
+from .results import Leaf
 from .trees import ORDINARY
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ MISS = object()
 
 class FastPath:
     """Replays a graph for calls whose arguments are just tensors in order, as long as nothing has
-    changed that the slow path would check: what `changes` counts, the mode, the arguments, and
+    changed that the slow path would check: the count of noted changes, the mode, the arguments, and
     decisions on numbers that the step itself changes."""
 
     def __init__(self, entry: Entry, snapshot: Snapshot, count: int, seconds: float | None) -> None:
-        """`seconds`: for how long, about."""
+        """`seconds`: how long it may be used, roughly; None without a limit."""
         self.function, self.training = entry.function, entry.training
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
@@ -63,10 +64,10 @@ class FastPath:
                 self._advance(entry.noted)
             return made
 
-        return whole(self._call, args, finished)
+        return uninterrupted(self._call, args, finished)
 
 
 def _is_row(results: Any) -> bool:
     """Whether a function returns a tuple of new tensors, each once, and nothing else."""
-    row = tuple(("made", index) for index in range(len(results.flags)))
+    row = tuple(Leaf("made", index) for index in range(len(results.flags)))
     return results.is_plain and results.spec == (tuple, row)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from ..autograd.tape import Operator
+from ..notices import is_ours
 from ..tensor.keys import Settings
 from .names import is_special, names_of
 from .places import NOTHING, in_slots, own_attributes, read
@@ -37,6 +38,9 @@ _PLAIN = frozenset(
         ("types", "SimpleNamespace"),
     }
 )
+_FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
+#: What no step calls, and what layers and Python note in classes.
+_NO_DATA = frozenset({"__init__", "_slots", "_abc_impl"})
 _CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe, Tap)
 
 
@@ -63,8 +67,7 @@ def is_open(value: Any) -> bool:
     if isinstance(value, _CLOSED):
         return False
     module = kind.__module__
-    own = isinstance(module, str) and module.startswith("singa_rs.")
-    return own or is_program(module) or (module, kind.__name__) in _PLAIN
+    return is_ours(module) or is_program(module) or (module, kind.__name__) in _PLAIN
 
 
 def inside(value: Any) -> Iterator[Read]:
@@ -205,9 +208,6 @@ def _is_bound(value: Any) -> bool:
     return not isinstance(value.__self__, (ModuleType, type, type(None)))
 
 
-_FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
-
-
 def asks_identity(function: Any) -> bool:
     """Whether a function may compare tensors by identity."""
     if not isinstance(function, FunctionType) or _is_generated(function):
@@ -288,10 +288,6 @@ def _is_own_data(name: str, value: Any) -> bool:
     if is_special(name) or isinstance(value, type):
         return False
     return not hasattr(type(value), "__set__") or is_program(type(value).__module__)
-
-
-#: What no step calls, and what layers and Python note in classes.
-_NO_DATA = frozenset({"__init__", "_slots", "_abc_impl"})
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:

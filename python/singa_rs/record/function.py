@@ -71,9 +71,9 @@ class GraphFunction:
     replays calls that have the same key: the arguments' structure, shapes, strides, dtypes,
     requires_grad and shared memory, arguments that are not tensors, the mode, the tensors in the
     attributes of the model, and scalars there; of numbers that change, the decisions on them. A
-    call is recorded again and compared after every
-    `check_every` replays; by default seldom, by time; never if that is 0. Tensors that a step reads
-    in attributes and replaces by others, such as recurrent states, are arguments of the graph.
+    call is recorded again and compared after every `check_every` replays; by default seldom, by
+    time; never if that is 0. Tensors that a step reads in attributes and replaces by others, such
+    as recurrent states, are arguments of the graph.
     """
 
     def __init__(self, name: str, options: Options, carried: set[str] | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .call import Call
 
 
-class Event(NamedTuple):
+class Outcome(NamedTuple):
     """A recording, the reason for it, and its outcome."""
 
     number: int
@@ -23,7 +23,7 @@ class History:
     """The last recordings of a function."""
 
     def __init__(self) -> None:
-        self.events: deque[Event] = deque(maxlen=20)
+        self.events: deque[Outcome] = deque(maxlen=20)
         self.recordings = 0
         self._shown: list[str] | None = None
 
@@ -39,5 +39,5 @@ class History:
     def note(self, call: Call, reason: str, outcome: str) -> None:
         """Adds a recording."""
         self.recordings += 1
-        self.events.append(Event(self.recordings, reason, outcome))
+        self.events.append(Outcome(self.recordings, reason, outcome))
         self._shown = call.shown()

@@ -12,11 +12,11 @@ from ..tensor import Tensor
 from ..tensor.keys import is_scalar, key_of
 from . import places
 from .effects import changes, kind
+from .items import Alias, Item
 from .memory import Memory
 from .places import NOTHING, Place
-from .snapshot import Alias, Item, Snapshot
+from .snapshot import Snapshot
 from .state import note_change
-from .symbols import place_of
 from .trees import is_named
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Leaving:
             return {}
         bad = set(wrong)
         around = bad.union(*map(_above, bad))
-        is_fine = lambda path: path not in around and bad.isdisjoint(_above(path))  # noqa: E731
-        return {path: value for path, value in values.items() if is_fine(path)}
+        fine = (p for p in values if p not in around and bad.isdisjoint(_above(p)))
+        return {path: values[path] for path in fine}
 
     def _moved(self, after: Snapshot) -> list[str]:
         """The paths of dictionaries whose keys are in another order than they would be if the step
@@ -118,7 +118,7 @@ class Leaving:
 
     def _take(self, path: str, value: Any, item: Item) -> None:
         """Gives a place what it had before the step."""
-        place = self.places[path] = place_of(item)
+        place = self.places[path] = item.place
         place.write(self._root, self._old.get(path, NOTHING))
         self._names |= {at: _names(x) for at, x in _tensors(path, value)}
 

@@ -7,6 +7,12 @@ from types import CodeType
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+#: Stands for the numbers that code compares by `is`.
+NUMBER = "(a number)"
+_MATCHES = ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "JUMP_IF_NOT_EXC_MATCH")
+_APPENDING = frozenset({"append", "appendleft", "extend", "add"})
+
 
 class Names(NamedTuple):
     """The names in a piece of code and in what it defines."""
@@ -34,7 +40,7 @@ def names_of(code: CodeType) -> Names:
     """The names in a piece of code, looked up once."""
     found = _known_names.get(code)
     if found is None:
-        steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+        steps = _steps(code)
         used = (*GLOBAL, "STORE_GLOBAL", "DELETE_GLOBAL")
         of_globals = {step.argval for step in steps if step.opname in used}
         compared = _compared(steps) | ({"id"} & of_globals)
@@ -47,11 +53,9 @@ def names_of(code: CodeType) -> Names:
     return found
 
 
-GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
-#: Stands for the numbers that code compares by `is`.
-NUMBER = "(a number)"
-_MATCHES = ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "JUMP_IF_NOT_EXC_MATCH")
-_APPENDING = frozenset({"append", "appendleft", "extend", "add"})
+def _steps(code: CodeType) -> list[dis.Instruction]:
+    """The instructions of code that do something."""
+    return [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
 def _read(steps: list[dis.Instruction]) -> set[str]:
@@ -148,7 +152,7 @@ def _matched(before: list[dis.Instruction]) -> set[str]:
 
 def is_silencing(code: CodeType) -> bool:
     """Whether the code of an `__exit__` may return something true."""
-    steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+    steps = _steps(code)
     for before, step in zip([None, *steps], steps, strict=False):
         is_constant = before is not None and before.opname == "LOAD_CONST" and not before.argval
         if step.opname == "RETURN_VALUE" and not is_constant:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .. import _core, viz
+from .._core import GraphError
 from ..notices import preformatted, warn_user
 from ..tensor import Placeholder, Tensor
 from ..viz.layers import table
@@ -15,7 +16,7 @@ from .call import Call
 from .effects import Undo
 from .options import Options
 from .snapshot import Snapshot
-from .tracing import Traced, trace, uncollected
+from .tracing import Traced, is_recording, trace, uncollected
 from .trees import replace
 from .verifier import fault_of
 
@@ -139,13 +140,16 @@ class Plan:
         return f"Plan({self.name}, peak {self.peak_bytes:,} bytes)"
 
 
-def stand_in(leaf: Any) -> Any:
-    """For a Placeholder, a tensor of its shape and dtype that takes no memory."""
-    if not isinstance(leaf, Placeholder):
-        return leaf
-    made = _core.stand_in(leaf.shape, leaf.device, leaf.dtype)
-    made.requires_grad = leaf.requires_grad
+def blank(like: Tensor) -> Tensor:
+    """A tensor of the shape, dtype and flag of another, row-major, which takes no memory."""
+    made = _core.stand_in(like.shape, like.device, like.dtype)
+    made.requires_grad = like.requires_grad
     return made
+
+
+def stand_in(leaf: Any) -> Any:
+    """For a Placeholder, a tensor like it that takes no memory."""
+    return blank(leaf) if isinstance(leaf, Placeholder) else leaf
 
 
 #: For each model, the count of changes at its last plan, and its attributes as that found them.
@@ -191,7 +195,10 @@ def plan(
     name: str, options: Options, function: Any, root: Any, training: bool, *given: Any
 ) -> Plan:
     """Records and plans a call; `given` are its args and kwargs."""
-    make = lambda traced: Plan(name, options, training, traced, root.device)  # noqa: E731
+
+    def make(traced: Traced) -> Plan:
+        return Plan(name, options, training, traced, root.device)
+
     made = dry_run(_attributes, make, function, root, training, *given)
     if made.fault is not None:
         warn_user(f"{name}: {made.fault}")
@@ -200,5 +207,14 @@ def plan(
 
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
     """Lets the layers of a model infer their shapes, without running anything: they create their
-    parameters and states, which take no memory until they are needed."""
+    parameters and states, which take no memory until they are needed.
+
+    Raises:
+        GraphError: the calling thread records; the function reads a value.
+    """
+    if is_recording():
+        raise GraphError(
+            "compile: operations are being recorded, by device.record(), EnableGraph(True) or in a "
+            "step of another model, which cannot look into a model; compile or export it before"
+        )
     dry_run(Call.look, lambda traced: None, function, root, training, *given)

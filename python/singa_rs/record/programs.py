@@ -8,6 +8,8 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..notices import is_ours
+
 #: Modules whose functions and objects are not inspected.
 _LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
 #: The folder of the standard library.
@@ -73,4 +75,4 @@ def _is_ours(value: Any) -> bool:
     if not issubclass(type(value), (ModuleType, type, FunctionType)):
         return False
     name = value.__name__ if isinstance(value, ModuleType) else value.__module__
-    return isinstance(name, str) and name.partition(".")[0] == "singa_rs"
+    return is_ours(name)

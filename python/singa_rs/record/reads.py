@@ -18,9 +18,10 @@ from types import (
 from ..tensor import Tensor
 from ..tensor.keys import Same
 from .free_variables import calls_unread
+from .items import Alias, Item
 from .names import names_of
 from .programs import is_read
-from .snapshot import Alias, Item, Snapshot
+from .snapshot import Snapshot
 
 #: What reads attributes by names that code does not spell out, or all of them.
 _DYNAMIC = frozenset(

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..notices import is_ours
 from ..tensor import Tensor
 from ..tensor.keys import key_of
 from .places import slots
 from .taps import Tapped
 from .trees import KNOWN, is_named, leaves, named
+
+
+class Leaf(NamedTuple):
+    """A part of a result, and where it comes from. What is made of other parts is a pair of its
+    class and these instead."""
+
+    #: "made": by the run. "argument", "held": a tensor among the arguments, in an attribute.
+    #: "list": a list or dictionary among the arguments. "again": one that the result has already.
+    #: "=": a `Constant`.
+    source: str
+    #: Which of these: an index, a path, or the constant.
+    which: Any
 
 
 class Results:
@@ -48,10 +61,10 @@ class Results:
         self.cut: list[int] = []
         #: For each tensor: requires_grad, the given name, the class.
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
-        #: Bytes of the results that each run makes.
         # Excludes what only taps see: they drop the last step's values before the next step.
         own = leaves(value.result if type(value) is Tapped else value)
         returned = [t for t in own if isinstance(t, Tensor) and id(t) in self._index]
+        #: Bytes of the results that each run makes.
         self.nbytes = sum({t.block_id: t.nbytes for t in returned}.values())
         #: Whether all tensors are ordinary.
         self.is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
@@ -66,16 +79,15 @@ class Results:
             return (kind, tuple(map(self._flatten, value)))
         if kind is list or isinstance(value, dict):
             if id(value) in self._lists:
-                return ("list", self._lists[id(value)])
+                return Leaf("list", self._lists[id(value)])
             if id(value) in self._containers:
-                return ("again", self._containers[id(value)])
+                return Leaf("again", self._containers[id(value)])
             spec = (kind, self._items(value))
             self._containers[id(value)] = len(self._containers)
             return spec
-        is_own = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-        if self.obstacle is None and not is_own and _holds_tensor(value):
+        if self.obstacle is None and not is_ours(kind.__module__) and _holds_tensor(value):
             self.obstacle = f"the step returns a {kind.__name__} that holds tensors"
-        return ("=", Constant(value))
+        return Leaf("=", Constant(value))
 
     def _items(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -100,10 +112,10 @@ class Results:
 
     def _tensor(self, value: Tensor) -> Any:
         if id(value) in self._given:
-            return ("argument", self._given[id(value)])
+            return Leaf("argument", self._given[id(value)])
         if id(value) in self._held:
             self.paths.add(self._held[id(value)])
-            return ("held", self._held[id(value)])
+            return Leaf("held", self._held[id(value)])
         if not KNOWN.issuperset(value.__dict__):
             self.obstacle = "the step returns a tensor with attributes of its own"
         if value._stores_grad or value.grad is not None:
@@ -111,7 +123,7 @@ class Results:
         index = self._index.setdefault(id(value), len(self.tensors))
         if index == len(self.tensors):
             self.tensors.append(value)
-        return ("made", index)
+        return Leaf("made", index)
 
     def let_go(self) -> None:
         """Drops the references to the tensors, so as not to keep them alive."""
@@ -137,6 +149,13 @@ class Results:
                 _restore(tensor, *flags)
         return _Build(arguments, made, held, lists)(self.spec)
 
+    def outline(
+        self, arguments: Sequence[Tensor], held: Mapping[str, Tensor], lists: Sequence[Any]
+    ) -> Any:
+        """The results, with a Leaf in the place of each tensor that a run makes."""
+        made = [Leaf("made", index) for index in range(len(self.flags))]
+        return _Build(arguments, made, held, lists)(self.spec)
+
     def difference(self, other: Results) -> str | None:
         """What differs, apart from the tensors' values; None if nothing does."""
         if self.spec != other.spec:
@@ -148,7 +167,7 @@ class Results:
 
 def _is_plain_dict(kind: type) -> bool:
     """Whether a dictionary of this class is made of its items alone."""
-    return kind in (dict, OrderedDict) or kind.__module__.startswith("singa_rs.")
+    return kind in (dict, OrderedDict) or is_ours(kind.__module__)
 
 
 def _holds_tensor(value: Any, depth: int = 3) -> bool:
@@ -215,13 +234,13 @@ class _Build:
     def __init__(
         self,
         arguments: Sequence[Tensor],
-        made: Sequence[Tensor],
+        made: Sequence[Any],
         held: Mapping[str, Tensor],
         lists: Sequence[Any],
     ) -> None:
         #: The lists and dictionaries that were made.
         self._containers: list[Any] = []
-        self._known = {
+        self._known: dict[str, Any] = {
             "made": made,
             "argument": arguments,
             "held": held,
@@ -230,11 +249,10 @@ class _Build:
         }
 
     def __call__(self, spec: Any) -> Any:
+        if isinstance(spec, Leaf):
+            constant = spec.source == "="
+            return spec.which.get() if constant else self._known[spec.source][spec.which]
         kind, what = spec
-        if (known := self._known.get(kind)) is not None:
-            return known[what]
-        if kind == "=":
-            return what.get()
         if issubclass(kind, dict):
             made: Any = _refilled(kind, ((key, self(item)) for key, item in what))
         else:
@@ -252,14 +270,9 @@ def _refilled(kind: type[dict], items: Iterator[tuple[Any, Any]]) -> dict[Any, A
 
 
 def _text(spec: Any) -> str:
+    if isinstance(spec, Leaf):
+        known = {"list": "an argument", "again": "the same again", "=": repr(spec.which)}
+        return known.get(spec.source, "a tensor")
     kind, what = spec
-    if kind in ("made", "argument", "held"):
-        return "a tensor"
-    if kind == "list":
-        return "an argument"
-    if kind == "again":
-        return "the same again"
-    if kind == "=":
-        return repr(what)
     items = [_text(item[1] if issubclass(kind, dict) else item) for item in what]
     return f"{kind.__name__}({', '.join(items)})"

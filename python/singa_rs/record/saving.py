@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,7 +15,8 @@ from .attempts import Attempts
 from .call import Call, admitted
 from .effects import Effects
 from .options import Options
-from .plan import infer
+from .plan import blank, infer
+from .results import Leaf
 from .tracing import uncollected
 from .trees import is_named, replace
 
@@ -66,9 +67,7 @@ def _stand_in(leaf: Any) -> Any:
         return leaf
     if leaf.stores_grad:
         raise GraphError("save_step: an argument is a parameter, which belongs to the model")
-    made = _core.stand_in(leaf.shape, leaf.device, leaf.dtype)
-    made.requires_grad = leaf.requires_grad
-    return made
+    return blank(leaf)
 
 
 def _recorded(undone: ExitStack, call: Call, attempts: Attempts) -> Attempt:
@@ -100,12 +99,12 @@ def _check(first: Attempt, again: Attempt) -> None:
 
 def _write(path: str, options: Options, attempt: Attempt) -> None:
     call, traced, tensors = attempt.call, attempt.traced, attempt.before.tensors
-    results = list(_results(traced.results.spec, "", tensors))
+    outline = traced.results.outline(call.tensors, tensors, call.lists)
     with files.replacing("save_step", path) as file:
         traced.recording.write(
             file,
             list(_arguments(call)),
-            results,
+            list(_results(outline, call.tensors)),
             list(_states(call, attempt)),
             exact=options.exact,
             check_finite=options.check_finite,
@@ -131,41 +130,31 @@ def _arguments(call: Call) -> Iterator[str]:
         elif parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
             positional.append((name, value))
     for name, value in [*positional, *call.kwargs.items()]:
-        yield from _paths(value, name)
+        yield from (path for path, _ in _paths(value, name))
 
 
-def _paths(value: Any, path: str) -> Iterator[str]:
-    """The paths of the tensors in an argument."""
-    if isinstance(value, Tensor):
-        yield path
+def _paths(value: Any, path: str = "") -> Iterator[tuple[str, Tensor | Leaf]]:
+    """The tensors in an argument or a result, and their paths in it, which begin with `path`."""
+    if isinstance(value, (Tensor, Leaf)):
+        yield path, value
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _paths(item, f"{path}.{key}")
+        yield from _paths_of(value.items(), path)
     elif is_named(value):
-        for name, item in zip(type(value)._fields, value, strict=True):
-            yield from _paths(item, f"{path}.{name}")
+        yield from _paths_of(zip(type(value)._fields, value, strict=True), path)
     elif type(value) in (list, tuple):
-        for index, item in enumerate(value):
-            yield from _paths(item, f"{path}.{index}")
+        yield from _paths_of(enumerate(value), path)
 
 
-def _results(
-    spec: Any, path: str, held: Mapping[str, Tensor]
-) -> Iterator[tuple[str, tuple[str, int] | Tensor]]:
-    """The names of the tensors among the results, and where they come from."""
-    kind, what = spec
-    if kind in ("made", "argument"):
-        yield path or LONE, spec
-    elif kind == "held":
-        yield path or LONE, held[what]
-    elif kind != "=":
-        pairs = what if issubclass(kind, dict) else zip(_keys(kind, len(what)), what, strict=True)
-        for key, item in pairs:
-            yield from _results(item, f"{path}.{key}" if path else str(key), held)
+def _paths_of(items: Iterable[tuple[Any, Any]], path: str) -> Iterator[tuple[str, Tensor | Leaf]]:
+    for key, item in items:
+        yield from _paths(item, f"{path}.{key}" if path else str(key))
 
 
-def _keys(kind: type, count: int) -> Any:
-    return getattr(kind, "_fields", range(count))
+def _results(outline: Any, arguments: Sequence[Tensor]) -> Iterator[tuple[str, Tensor | Leaf]]:
+    """The names of the tensors among the results, and where they come from: a tensor is a state."""
+    given = {id(tensor): Leaf("argument", index) for index, tensor in enumerate(arguments)}
+    for path, found in _paths(outline):
+        yield path or LONE, given.get(id(found), found)
 
 
 def _states(call: Call, attempt: Attempt) -> Iterator[tuple[str, Tensor]]:

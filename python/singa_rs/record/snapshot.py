@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from .free_variables import (
     makers,
     outside,
 )
+from .items import Alias, Item, Kind
 from .memory import Memory, Spot, memory
 from .places import NOTHING, attributes_of, copied
 from .trees import OF_TENSORS, given_name
@@ -45,38 +46,6 @@ _GIVEN = "argument "
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 #: The flag of classes that are made at run time, Py_TPFLAGS_HEAPTYPE.
 _HEAP_TYPE = 1 << 9
-
-
-class Alias(NamedTuple):
-    """An object that was inspected before, at this path."""
-
-    path: str
-
-    def __str__(self) -> str:
-        return f"the object at {self.path}" if self.path else "the model itself"
-
-
-class Kind(NamedTuple):
-    """An object of this class, whose attributes have paths of their own."""
-
-    kind: type
-
-    def __str__(self) -> str:
-        return f"a {self.kind.__name__}"
-
-
-class Item(NamedTuple):
-    """An attribute, or an item of a container. The owner is None for the model itself, so that a
-    snapshot that a model keeps does not refer to it."""
-
-    owner: Any
-    key: Any
-    value: Any
-
-    def alone(self) -> Item:
-        """The same without the owner; what nothing can be written to loses its key."""
-        is_fixed = isinstance(self.owner, (tuple, bytearray))
-        return Item(None, None if is_fixed else self.key, self.value)
 
 
 class Snapshot:

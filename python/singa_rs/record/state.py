@@ -17,7 +17,7 @@ CAUGHT_READ = "the step catches the error that a value is read while it is recor
 LATE_STATE = "state is initialised at random after the step has used the same generator"
 
 
-class making_state:  # noqa: N801 - used like a function
+class making_state:  # used like a function
     """A context in which what a recording thread makes is state: parameters, moments, averages.
 
     The operations in it are not recorded, but kept and run once, when the state is first needed.

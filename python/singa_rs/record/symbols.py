@@ -12,15 +12,13 @@ import math
 import operator
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..tensor.keys import key_of
+from .items import Item
 from .places import Place
-
-if TYPE_CHECKING:
-    from .snapshot import Item
 
 #: The types of numbers for which symbols stand.
 NUMBERS = (int, float)
@@ -63,11 +61,6 @@ def is_number(item: Item | None) -> bool:
     if item is None or not holds_number(item):
         return False
     return item.key is not None and not isinstance(item.owner, (tuple, bytearray))
-
-
-def place_of(item: Item) -> Place:
-    """The place of an item."""
-    return Place(item.owner, item.key)
 
 
 class Path(str):
@@ -173,7 +166,7 @@ class Symbols:
         """`items`: the attributes; `symbolic`: the paths of the numbers."""
         self._items, self._root = items, root
         found = ((path, items.get(path)) for path in symbolic)
-        self._places = {path: place_of(item) for path, item in found if is_number(item)}
+        self._places = {path: item.place for path, item in found if is_number(item)}
         numbers = {path: place.read(root) for path, place in self._places.items()}
         self._numbers = {path: n for path, n in numbers.items() if type(n) in NUMBERS}
         self.outcomes: dict[Any, Any] = {}
@@ -209,9 +202,8 @@ class Symbols:
     def __enter__(self) -> None:
         self.is_open = True
         for path, number in list(self._numbers.items()):
-            if (
-                type(self._places[path].read(self._root)) is Symbol
-            ):  # another path of the same number
+            # Another path of the same number.
+            if type(self._places[path].read(self._root)) is Symbol:
                 del self._numbers[path]
                 continue
             self._places[path].write(self._root, Symbol(self, Path(path), 0, number))
@@ -239,7 +231,7 @@ class Symbols:
         """Replaces the symbols that the step has put in the place of other numbers."""
         for path, item in self._items.items():
             if path not in self._numbers and is_number(item):
-                place = place_of(item)
+                place = item.place
                 found = self._replace(place)
                 if type(found) in (Expression, Path):
                     self.results[path] = place, found
@@ -259,7 +251,7 @@ class Symbols:
         size = 1 + sum(one._size for one in operands if type(one) is Symbol)
         if operation in (operator.eq, operator.ne) and isinstance(operands[1], (str, type(None))):
             return operation(0, operands[1])  # no number equals these
-        if not (self.is_open and all(map(_is_number, operands))) or size > LARGEST:
+        if not (self.is_open and all(map(_is_operand, operands))) or size > LARGEST:
             return operation(*map(number_of, operands))
         try:
             number = operation(*(one._number if type(one) is Symbol else one for one in operands))
@@ -278,7 +270,7 @@ class Symbols:
         self._made.append(weakref.ref(symbol))
 
 
-def _is_number(one: Any) -> bool:
+def _is_operand(one: Any) -> bool:
     return type(one) is Symbol or type(one) in NUMBERS or type(one) is bool
 
 

@@ -13,7 +13,7 @@ from .. import _core
 from .._core import signature
 from ..tensor import Placeholder, Tensor
 from ..tensor.keys import EXACT
-from .places import Place
+from .places import NOTHING
 from .snapshot import Snapshot
 from .trees import containers, copied, flatten, leaves
 
@@ -66,8 +66,7 @@ class Tracers:
         after = look()
         found = [path for path, tensor in after.tensors.items() if id(tensor) in real]
         for path in found:
-            item = after.items[path]
-            place = Place(item.owner, item.key)
+            place = after.items[path].place
             if not isinstance(place.owner(root), tuple):
                 place.write(root, real[id(after.tensors[path])])
         return look() if found else after
@@ -126,13 +125,10 @@ def twin(tensor: Tensor) -> Tensor:
     return made
 
 
-_GONE = object()
-
-
 def _set(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a tensor that were set or deleted, except those of the tape."""
     names = (after.keys() | before.keys()) - {*_TAPE, "_default_name"}
-    known = ((name, after.get(name, _GONE), before.get(name, _GONE)) for name in names)
+    known = ((name, after.get(name, NOTHING), before.get(name, NOTHING)) for name in names)
     return {name: now for name, now, old in known if now is not old}
 
 

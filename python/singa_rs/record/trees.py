@@ -105,7 +105,7 @@ def attributes(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, (list, tuple, dict)):
         if type(held := getattr(value, "__dict__", None)) is dict:
             yield held
-        for part in value.values() if isinstance(value, dict) else value:
+        for part in _parts(value):
             yield from attributes(part)
 
 

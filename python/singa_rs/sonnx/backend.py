@@ -93,6 +93,11 @@ class SingaBackend(Backend):
         **kwargs: Any,
     ) -> list[Any]:  # fmt: skip
         """The outputs of one node."""
+        return cls._prepared(node, device, kwargs.get("opset_version")).run(inputs)
+
+    @classmethod
+    def _prepared(cls, node: onnx.NodeProto, device: Any, opset: int | None) -> SingaRep:
+        """One node that is ready to run, as a model."""
         empty = helper.make_empty_tensor_value_info
         graph = helper.make_graph(
             [node],
@@ -100,9 +105,9 @@ class SingaBackend(Backend):
             [empty(x) for x in node.input if x],
             [empty(y) for y in node.output if y],
         )
-        version = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
+        version = onnx.defs.onnx_opset_version() if opset is None else opset
         opsets = [helper.make_opsetid(node.domain, version)]
-        return cls.prepare(helper.make_model(graph, opset_imports=opsets), device).run(inputs)
+        return cls.prepare(helper.make_model(graph, opset_imports=opsets), device)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -222,7 +223,7 @@ def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
             continue
         try:
             traces = [_traced(root, args, axes, one) for one in sizes]
-        except Exception as error:  # noqa: BLE001 - a model need not take every size
+        except Exception as error:  # a model need not take every size
             failure = failure or error
             continue
         made = program(*_checked(root, args, axes, traces, sizes))
@@ -318,10 +319,7 @@ def written(
 def without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[onnx.NodeProto]:
     """The nodes, where what is made for an output alone has the output's name at once."""
     makers = {y: node for node in nodes for y in node.output}
-    uses: dict[str, int] = {}
-    for node in nodes:
-        for x in node.input:
-            uses[x] = uses.get(x, 0) + 1
+    uses = Counter(x for node in nodes for x in node.input)
     kept = []
     for node in nodes:
         x, y = (node.input[:1] or [""])[0], node.output[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
@@ -28,12 +30,10 @@ def folded(graph: GraphProto) -> GraphProto:
     return made
 
 
-def _uses(graph: GraphProto) -> dict[str, int]:
+def _uses(graph: GraphProto) -> Counter[str]:
     """How often each value is read."""
-    found = {one.name: 1 for one in graph.output}
-    for node in graph.node:
-        for x in node.input:
-            found[x] = found.get(x, 0) + 1
+    found = Counter(x for node in graph.node for x in node.input)
+    found.update(one.name for one in graph.output)
     return found
 
 

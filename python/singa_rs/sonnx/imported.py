@@ -32,8 +32,8 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body, Body]:
     it is run; constants may be on the mapped memory of the file.
 
     Raises:
-        CheckpointError: constants are not what the file says.
-        onnx.checker.ValidationError: it is no model of ONNX; data of other files leave its folder.
+        CheckpointError: the file is no model of ONNX, or damaged; constants are not what it says;
+            data of other files leave its folder.
         OSError: the file cannot be opened.
         TypeError: neither a model nor a path.
     """
@@ -45,8 +45,10 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body, Body]:
     try:
         with opened(os.fspath(model)) as (proto, source):
             return proto, *_read(proto, scope_of(proto, source), is_mapped=True)
-    except (onnx.checker.ValidationError, OSError):
+    except OSError:
         raise
+    except onnx.checker.ValidationError as error:
+        raise CheckpointError(f"sonnx: {model}: no model of ONNX, or damaged: {error}") from error
     except Exception as error:  # whatever protobuf and NumPy say of bytes
         raise CheckpointError(f"sonnx: {model}: {type(error).__name__}: {error}") from error
 

@@ -30,15 +30,23 @@ def to_onnx(
     have been computed, of which a warning tells. `export` sees the computation itself.
 
     Raises:
-        ValueError: no operation on the tape leads to an output.
+        TypeError: an output that is no tensor.
+        ValueError: no operation on the tape leads to an output, as `autograd.training` was False.
         NotImplementedError: an operation that ONNX has not; a write into a part of a tensor.
         GraphError: what an output was computed from is gone from the tape.
     """
     given = [x for x in _listed(inputs) if isinstance(x, Tensor)]
     ys = _listed(outputs)
     known = {id(x) for x in given}
-    if not all(isinstance(y, Tensor) and (id(y) in known or maker(y) is not None) for y in ys):
-        raise ValueError("to_onnx: outputs: got tensors that no operation on the tape has made")
+    for y in ys:
+        if not isinstance(y, Tensor):
+            raise TypeError(f"to_onnx: outputs: got {type(y).__name__}, want tensors")
+        if id(y) not in known and maker(y) is None:
+            raise ValueError(
+                f"to_onnx: outputs: got a tensor of shape {y.shape} that no operation on the tape "
+                "has made: autograd.training must be True while it is computed, as it is not in "
+                "evaluation; or use export of the model or function, which needs no tape"
+            )
     with _advised():
         states = averages(ys)
         given = [x for x in given if id(x) not in states]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core, errors, notices
 from .. import elsewhere as _elsewhere
 from .._core import ShapeError
+from ..refusals import a_name as _a_name
 from ..refusals import flag as _flag
 from . import placing
 from .arrays import admission as _admission
@@ -58,6 +59,7 @@ from .dtypes import (
     uint32,
     uint64,
 )
+from .gradient import grad as _grad
 from .numbers import as_array
 from .samples import (
     normal,
@@ -151,8 +153,9 @@ class Tensor(Conversions, Writes, _core.Handle):
 
     # Class attributes, so that results of operations get these values at no cost.
     requires_grad: bool = True
-    grad: Tensor | None = None
-    _stores_grad = False
+    grad = _grad
+    #: `autograd.leaves` has more values.
+    _stores_grad: int = False
     _creator: Any = None
     _source: Any = None
     #: Whether operations made it that a graph runs, through which no gradient flows back.
@@ -202,7 +205,7 @@ class Tensor(Conversions, Writes, _core.Handle):
         if stores_grad is not False:
             self.stores_grad = stores_grad
         if name is not None:
-            self._name = name
+            self._name = _a_name(name, "Tensor: name")
 
     __hash__ = object.__hash__
 
@@ -248,12 +251,12 @@ class Tensor(Conversions, Writes, _core.Handle):
 
     @name.setter
     def name(self, value: str | None) -> None:
-        self._name = value
+        self._name = _a_name(value, "name")
 
     @property
     def stores_grad(self) -> bool:
         """Whether backward yields the gradient of this tensor."""
-        return self._stores_grad
+        return bool(self._stores_grad)
 
     @stores_grad.setter
     def stores_grad(self, value: bool) -> None:

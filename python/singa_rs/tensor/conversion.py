@@ -61,6 +61,29 @@ def _rebuild(
 
 #: NumPy's functions that write into their first argument.
 _WRITERS = {"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"}
+_COPY = "copy_from(array)"
+#: NumPy's functions that are operators of arrays, and what a tensor has for them.
+_REFLECTED = {
+    np.add: "__radd__",
+    np.bitwise_and: "__rand__",
+    np.bitwise_or: "__ror__",
+    np.bitwise_xor: "__rxor__",
+    np.divide: "__rtruediv__",
+    np.equal: "__eq__",
+    np.floor_divide: "__rfloordiv__",
+    np.greater: "__lt__",
+    np.greater_equal: "__le__",
+    np.left_shift: "__rlshift__",
+    np.less: "__gt__",
+    np.less_equal: "__ge__",
+    np.matmul: "__rmatmul__",
+    np.multiply: "__rmul__",
+    np.not_equal: "__ne__",
+    np.power: "__rpow__",
+    np.remainder: "__rmod__",
+    np.right_shift: "__rrshift__",
+    np.subtract: "__rsub__",
+}
 
 
 def _arrays(value: Any) -> Any:
@@ -74,9 +97,6 @@ def _arrays(value: Any) -> Any:
 
 class Conversions:
     """The protocols of Python and NumPy."""
-
-    #: Makes NumPy leave `array + tensor` and `np.float32(2) * tensor` to the tensor.
-    __array_priority__ = 1000
 
     def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -96,8 +116,25 @@ class Conversions:
         if isinstance(kwargs.get("out"), _core.Handle) or (
             name in _WRITERS and isinstance(args and args[0], _core.Handle)
         ):
-            raise TypeError(f"{name}: NumPy cannot write into a Tensor, want copy_from(array)")
+            raise TypeError(f"{name}: NumPy cannot write into a Tensor, want {_COPY}")
         return function(*_arrays(args), **_arrays(kwargs))
+
+    def __array_ufunc__(self: Tensor, ufunc: Any, method: str, *xs: Any, **kwargs: Any) -> Any:
+        """`array + tensor`, which NumPy computes as `np.add(array, tensor)`, is the tensor's to
+        compute; other functions of NumPy are as in `__array_function__`. `array += tensor`, which
+        is `np.add(array, tensor, out=array)`, writes into the array.
+
+        Raises:
+            TypeError: a function that would write into a tensor.
+        """
+        if xs[-1] is self and not kwargs and method == "__call__":
+            reflected = _REFLECTED.get(ufunc)
+            if reflected is not None and not isinstance(xs[0], _core.Handle):
+                return getattr(self, reflected)(xs[0])
+        out = kwargs.get("out", ())
+        if any(isinstance(one, _core.Handle) for one in out):
+            raise TypeError(f"{ufunc.__name__}: NumPy cannot write into a Tensor, want {_COPY}")
+        return getattr(ufunc, method)(*_arrays(xs), **_arrays(kwargs))
 
     def tolist(self: Tensor) -> Any:
         """The elements as nested lists of Python numbers."""
@@ -140,10 +177,14 @@ class Conversions:
                 return f"Tensor(shape={self.shape}, dtype={self.dtype.name}, divided among ranks)"
             if _core.recording() or self.is_recorded:
                 return _without_value(self)
-            array = self.to_numpy()
+            is_large = self.numel > _MANY
+            if is_large and not self.is_allocated:  # reading a part of it would make all of it
+                return f"Tensor(shape={self.shape}, dtype={self.dtype.name}, not written yet)"
+            array = _corners(self.detach()) if is_large else self.to_numpy()
         except _core.GraphError:
             return _without_value(self)
-        text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=100)
+        most = 0 if is_large else 100
+        text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=most)
         if not array.size and self.rank > 1:  # what is printed tells no shape
             text += f", shape={self.shape}"
         return f"Tensor({text}, dtype={self.dtype.name})"
@@ -164,6 +205,21 @@ class Conversions:
         made.__dict__.update((k, deepcopy(v, memo)) for k, v in _state(self).items())
         made.__class__ = type(self)
         return made
+
+
+#: The most elements that are copied so that text shows a few of them.
+_MANY = 1 << 20
+
+
+def _corners(t: Tensor, index: tuple[slice, ...] = ()) -> np.ndarray:
+    """The first and the last elements along each axis, in an array whose summary is that of all."""
+    axis, shown = len(index), np.get_printoptions()["edgeitems"]
+    if axis == t.rank:
+        return t[index].to_numpy()
+    parts = [slice(0, shown + 1), slice(-shown, None)]
+    if not 2 * shown + 1 < t.shape[axis] or not shown:
+        parts = [slice(None)]
+    return np.concatenate([_corners(t, (*index, one)) for one in parts], axis)
 
 
 def _without_value(t: Tensor) -> str:

@@ -28,6 +28,11 @@ def as_shape(shape: Shape) -> tuple[int, ...]:
     return wholes(shape, "shape")
 
 
+def extents_of(given: tuple[Any, ...]) -> tuple[int, ...]:
+    """A shape given as several numbers, or as one sequence of them."""
+    return as_shape(given[0] if len(given) == 1 else given)
+
+
 def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = None) -> Tensor:
     """A new tensor with a copy of an array (SINGA from_numpy).
 
@@ -216,16 +221,29 @@ def eye(
 ) -> Tensor:
     """A matrix of `n` rows and `m` columns, `n` by default, with ones on diagonal `k` and zeros
     elsewhere (NumPy eye)."""
-    placed("eye", device)
-    extents = whole(n, "eye: n"), whole(n if m is None else m, "eye: m")
-    rows = filled("eye", extents, 0, dtype, device)
-    height, width = rows.shape
-    k = max(-height, min(whole(k, "eye: k"), width))
-    to = rows.device
+    return compared("eye", "eq", (n, m), k, device, dtype)
+
+
+def compared(
+    op: str, f: str, sides: tuple[int, int | None], k: int, device: Device | None, dtype: Any
+) -> Tensor:
+    """A matrix of these sides with ones where a column is `f`, as "eq", diagonal `k`."""
+    height, width = matrix_extents(op, *sides, dtype, device)
+    k = max(-height, min(whole(k, f"{op}: k"), width))
+    to = located(device)
     across = _core.Op("arange", device=to, start=0, step=1, count=width, dtype="int64")()
     down = _core.Op("arange", device=to, start=k, step=1, count=height, dtype="int64")()
-    hits = _core.Op("binary", f="eq")(across, down.view_reshape((height, 1)))
-    return _core.Op("cast", dtype=rows.dtype.name)(hits)
+    hits = _core.Op("binary", f=f)(across, down.view_reshape((height, 1)))
+    return _core.Op("cast", dtype=_core.dtype(dtype).name)(hits)
+
+
+def matrix_extents(
+    op: str, n: int, m: int | None, dtype: Any, device: Device | None
+) -> tuple[int, int]:
+    """The rows and the columns of a matrix, `n` of each by default, of a size that there can be."""
+    placed(op, device)
+    extents = (whole(n, f"{op}: n"), whole(n if m is None else m, f"{op}: m"))
+    return filled(op, extents, 0, dtype, device).shape
 
 
 def linspace(

@@ -122,6 +122,17 @@ def real(value: Any, what: str) -> float:
         raise ValueError(f"{what}: got {value!r}, want a number that float64 holds") from None
 
 
+def plain_real(value: Any, what: str) -> float:
+    """`real`, where bools, times, arrays and tensors are no numbers.
+
+    Raises:
+        TypeError, ValueError: as `real`.
+    """
+    if not is_real(value):
+        raise TypeError(f"{what}: got {shown(value)}, want a number")
+    return real(value, what)
+
+
 def whole(value: Any, what: str) -> int:
     """A Python or NumPy integer, or a float (or a one-element tensor) with an integral value.
 
@@ -138,13 +149,16 @@ def whole(value: Any, what: str) -> int:
     return int(found)
 
 
+_NO_SEQUENCES = (bytes, bytearray, str, dict, set, frozenset)
+
+
 def wholes(values: Any, what: str) -> tuple[int, ...]:
     """`whole` of each number of a sequence, or of a single number.
 
     Raises:
         TypeError, ValueError: as `whole`.
     """
-    if type(values) is bytes:
+    if isinstance(values, _NO_SEQUENCES):  # empty ones, and those of numbers, would be taken
         raise TypeError(f"{what}: got {values!r}, want integers")
     try:
         return tuple(map(operator.index, values))

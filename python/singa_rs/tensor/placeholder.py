@@ -8,6 +8,7 @@ from typing import Any
 from .. import _core
 from .._core import GraphError, ShapeError
 from ..errors import called
+from ..refusals import a_name, flag
 from . import Tensor
 from .creation import as_shape
 
@@ -33,12 +34,12 @@ class Placeholder(Tensor):
         # Handle.__init__ is not called: the engine rejects a tensor that has no view.
         device = _core.cpu() if device is None else device
         self._meta = (as_shape(shape), device, _core.dtype(dtype))
-        if not requires_grad:
+        if not flag(requires_grad, "Placeholder: requires_grad"):
             self.requires_grad = False
-        if stores_grad:
-            self.stores_grad = True
+        if stores_grad is not False:
+            self.stores_grad = stores_grad
         if name is not None:
-            self._name = name
+            self._name = a_name(name, "Placeholder: name")
         if data is not None:
             self.copy_from(data)
 

@@ -3,6 +3,7 @@ one of them by programs written for NumPy or PyTorch."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -81,6 +82,11 @@ def arranged(
         extents += wholes(rest.pop(0), "shape")
     if rest and device is None and not is_dtype(rest[0]):
         device = rest.pop(0)
+        if type(device) is str and not re.fullmatch(r"(cpu|cuda|gpu|mps|xpu)(:.*)?", device):
+            raise TypeError(
+                f"{op}: got {device!r:.80}, want a device such as 'cpu', or a dtype such as "
+                f"'float32'"
+            )
     if rest and dtype is None:
         dtype = rest.pop(0)
     if rest:
@@ -88,6 +94,11 @@ def arranged(
         raise TypeError(f"{op}: got {got}, want a shape, a device and a dtype: {op}((2, 3))")
     placed(op, device, f"a shape is one argument: {op}((2, 3))")
     return extents, located(device), _core.float32 if dtype is None else dtype
+
+
+def row_major(shape: Sequence[int]) -> list[int]:
+    """The distances between neighbours along each axis of a row-major tensor, in elements."""
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 def values_as_shape(shape: Any) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Device
-from .creation import Shape, as_shape, filled
+from .creation import Shape, as_shape, extents_of, filled
 from .dtypes import float32, float64, int32
 from .numbers import number, whole
 from .placing import placed
@@ -19,23 +19,18 @@ if TYPE_CHECKING:
 _MOST = 2**53
 
 
-def _extents(shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """A shape given as several numbers, or as one sequence of them."""
-    return as_shape(shape[0] if len(shape) == 1 else shape)
-
-
 def rand(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """Numbers drawn uniformly from [0, 1) (NumPy random.rand, PyTorch rand); the shape is given as
     several numbers or as one sequence. A float dtype."""
     placed("rand", device)
-    return filled("rand", _extents(shape), 0, dtype, device).uniform(0.0, 1.0)
+    return filled("rand", extents_of(shape), 0, dtype, device).uniform(0.0, 1.0)
 
 
 def randn(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """Numbers drawn from the standard normal distribution (NumPy random.randn, PyTorch randn); the
     shape is given as several numbers or as one sequence. A float dtype."""
     placed("randn", device)
-    return filled("randn", _extents(shape), 0, dtype, device).gaussian(0.0, 1.0)
+    return filled("randn", extents_of(shape), 0, dtype, device).gaussian(0.0, 1.0)
 
 
 def randn_like(t: Tensor) -> Tensor:

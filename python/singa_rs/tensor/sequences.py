@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _core
 from .._core import Device, ShapeError
-from .creation import Shape, filled, from_numpy
+from .creation import Shape, compared, filled, from_numpy, matrix_extents
 from .dtypes import float32, int64
 from .numbers import real, whole
-from .placing import More, arranged, located, placed
+from .placing import More, arranged, placed
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -76,29 +75,17 @@ def geomspace(
     return from_numpy(np.geomspace(*ends, count, endpoint=bool(endpoint)), device, dtype)
 
 
-def _matrix(op: str, n: int, m: int | None, dtype: Any, device: Device | None) -> tuple[int, int]:
-    placed(op, device)
-    extents = (whole(n, f"{op}: n"), whole(n if m is None else m, f"{op}: m"))
-    return filled(op, extents, 0, dtype, device).shape
-
-
 def tri(
     n: int, m: int | None = None, k: int = 0, device: Device | None = None, dtype: Any = float32
 ) -> Tensor:
     """A matrix of `n` rows and `m` columns, `n` by default, with ones up to diagonal `k` and zeros
     above it (NumPy tri)."""
-    height, width = _matrix("tri", n, m, dtype, device)
-    k = max(-height, min(whole(k, "tri: k"), width))
-    to = located(device)
-    across = _core.Op("arange", device=to, start=0, step=1, count=width, dtype="int64")()
-    down = _core.Op("arange", device=to, start=k, step=1, count=height, dtype="int64")()
-    hits = _core.Op("binary", f="le")(across, down.view_reshape((height, 1)))
-    return _core.Op("cast", dtype=_core.dtype(dtype).name)(hits)
+    return compared("tri", "le", (n, m), k, device, dtype)
 
 
 def _places(op: str, n: int, m: int | None, k: int, device: Device | None, upper: bool) -> Tensor:
     """The rows and the columns of a triangle's elements, (2, elements)."""
-    height, width = _matrix(op, n, m, int64, device)
+    height, width = matrix_extents(op, n, m, int64, device)
     if height * width > 2**31:
         raise ShapeError(f"{op}: got {height} by {width}, want a matrix of at most 2**31 elements")
     below = np.tri(height, width, whole(k, f"{op}: k") - int(upper), dtype=bool)

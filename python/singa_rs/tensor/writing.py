@@ -58,6 +58,12 @@ def write_divided(to: Tensor, source: Tensor) -> None:
     unit.write(index, source)
 
 
+def is_expanded(t: Tensor) -> bool:
+    """Whether several elements of a tensor are in one place."""
+    pairs = zip(t.strides, t.shape, strict=True)
+    return t.numel > 0 and any(s == 0 < n - 1 for s, n in pairs)
+
+
 def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
     """A view of `count` elements of a row-major tensor from `offset` on."""
     offset, count = whole(offset, f"{op}: offset"), whole(count, f"{op}: size")
@@ -170,9 +176,7 @@ class Writes:
             OutOfMemoryError: there is not enough memory.
             ShapeError: several of its elements share memory, so that it cannot be written.
         """
-        if self.numel and any(
-            s == 0 < n - 1 for s, n in zip(self.strides, self.shape, strict=True)
-        ):
+        if is_expanded(self):
             raise ShapeError(
                 f"write: got an expanded tensor of shape {self.shape}, whose elements share memory"
             )

@@ -78,7 +78,10 @@ def html_text(
     from importlib.resources import files  # importing it takes longer than most modules
 
     page = files(__package__) / "page"
-    read = lambda name: (page / name).read_text("utf-8")  # noqa: E731
+
+    def read(name: str) -> str:
+        return (page / name).read_text("utf-8")
+
     shown = {**data, "title": title, "sources": _sources(data) if quotes else {}, "profile": None}
     if profile is not None:
         shown["profile"] = {

@@ -84,6 +84,7 @@ autograd.cat(t, "rows")  # wrong
 tensor.zeros("shape")  # wrong
 net.compile()  # wrong
 layer.MaxPool2d("two")  # wrong
+t.reshape(extents=(3, 2))  # wrong
 layer.AvgPool1d(kernel_size=None)  # wrong
 layer.Embedding(5, 2, initializer=3)  # wrong
 net.to_device(0)  # wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import layer as _layer
 from ...tensor import Tensor
@@ -43,6 +43,28 @@ def _padded(args: tuple[Any, ...], given: dict[str, Any], place: int) -> Any:
     return args, given
 
 
+class _Windowed:
+    """What a layer with a window tells of its padding, unless the program assigns something else to
+    these attributes."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """`padding`, what both ends of an axis have, (vertical, horizontal); `odd_padding`,
+            what an end has besides, (top, bottom, left, right); and `pad_mode`."""
+            window = self.__dict__.get("window")
+            if window is None or name not in ("odd_padding", "pad_mode", "padding"):
+                return super().__getattr__(name)
+            if name == "pad_mode":
+                return window.pad_mode
+            handle = self.__dict__.get("handle")  # which knows the padding for the last input
+            top, left, bottom, right = window.pads if handle is None else handle.padding
+            both = min(top, bottom), min(left, right)
+            if name == "padding":
+                return both
+            return top - both[0], bottom - both[0], left - both[1], right - both[1]
+
+
 class Linear(_layer.Linear):
     """`singa_rs.layer.Linear`; further keywords are ignored, with a warning."""
 
@@ -51,7 +73,7 @@ class Linear(_layer.Linear):
         super().__init__(*args, **_without_further(_layer.Linear, kwargs))
 
 
-class Conv2d(_layer.Conv2d):
+class Conv2d(_Windowed, _layer.Conv2d):
     """`singa_rs.layer.Conv2d`; four paddings are (top, bottom, left, right), and further keywords
     are ignored, with a warning."""
 
@@ -61,7 +83,7 @@ class Conv2d(_layer.Conv2d):
         super().__init__(*args, **kwargs)
 
 
-class _Padded:
+class _Padded(_Windowed):
     """A constructor whose padding, of four numbers, is (top, bottom, left, right)."""
 
     #: Its place among the arguments.
@@ -90,6 +112,14 @@ class AvgPool2d(_Padded, _layer.AvgPool2d):
     """`singa_rs.layer.AvgPool2d`; four paddings are (top, bottom, left, right)."""
 
 
+class MaxPool1d(_Windowed, _layer.MaxPool1d):
+    """`singa_rs.layer.MaxPool1d`."""
+
+
+class AvgPool1d(_Windowed, _layer.AvgPool1d):
+    """`singa_rs.layer.AvgPool1d`."""
+
+
 class BatchNorm2d(_layer.BatchNorm2d):
     """Batch normalisation of (N, C) or (N, C, H, W). The weight of the new batch in the
     running averages is 0.9 by default, as in SINGA."""
@@ -97,6 +127,28 @@ class BatchNorm2d(_layer.BatchNorm2d):
     def __init__(self, *args: Any, momentum: float = 0.9, eps: float = 1e-5) -> None:
         """As `singa_rs.layer.BatchNorm2d`."""
         super().__init__(*args, momentum=momentum, eps=eps)
+
+
+class RNN_Base(_layer.RNN_Base):
+    """`singa_rs.layer.RNN_Base`; without arguments the base of a cell of one's own (SINGA
+    RNN_Base), which makes its parameters itself."""
+
+    _is_bare = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As `singa_rs.layer.RNN_Base`, or nothing."""
+        if args or kwargs:
+            self._is_bare = False
+            super().__init__(*args, **kwargs)
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the parameters of a layer whose sizes were given."""
+        if not self._is_bare:
+            super().initialize(*args, **kwargs)
+
+
+for _kind in (_layer.RNN, _layer.LSTM, _layer.GRU):
+    RNN_Base.register(_kind)
 
 
 class SoftMax(_layer.SoftMax):

@@ -2,4 +2,4 @@
 """SINGA's `sonnx`: `singa_rs.sonnx`."""
 
 from ...sonnx import *
-from ..frontend import SingaFrontend
+from ..frontend import SingaFrontend, get_op

@@ -17,6 +17,8 @@ from ..checkpoint import bounded_json
 
 ARRAYS = "tensor_dict.npz"
 ATTRIBUTES = "states_attr.json"
+#: How the name of an array's file ends.
+SUFFIX = ".npy"
 MODEL, AUXILIARY = 0, 1
 #: The most bytes of a name in a zip file.
 _NAME_LIMIT = 0xFFFF
@@ -57,7 +59,7 @@ class Declared(NamedTuple):
 
 def member(name: str) -> str:
     """The array's name in the archive of arrays."""
-    return f"{name}.npy"
+    return name + SUFFIX
 
 
 def declare(tensors: Mapping[str, Tensor], auxiliary: Iterable[str]) -> str:

@@ -10,13 +10,11 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from ... import device
-from ...errors import CheckpointError
 from ...tensor import Tensor
 from ..checkpoint.stored import damage
-from .reading import Members, check_elements, check_unknown, elements, header
+from .format import SUFFIX
+from .reading import Members, check_elements, check_memory, check_unknown, elements, header
 
-SUFFIX = ".npy"
 #: Bytes that the directory may take: enough for about 20,000 arrays.
 _DIRECTORY = 2 << 20
 #: Bytes of an array's header that are read.
@@ -66,10 +64,7 @@ class Arrays:
         sizes = {_bare(name): one.nbytes for name, one in self._headers.items()}
         unknown = sum(size for name, size in sizes.items() if name not in known)
         check_unknown(self._path, self._size, unknown)
-        total, available = sum(sizes.values()), device.get_default_device().available()
-        if total > available:
-            message = f"needs {total} bytes of memory, but {available} are available"
-            raise CheckpointError(f"load_states: {self._path}: {message}")
+        check_memory(self._path, sum(sizes.values()))
         return {_bare(name): self._array(name, one) for name, one in self._headers.items()}, {}
 
     def _array(self, name: str, head: _Header) -> np.ndarray:

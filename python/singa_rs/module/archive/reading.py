@@ -146,6 +146,13 @@ def check_unknown(path: str, size: int, unknown: int) -> None:
         )
 
 
+def check_memory(path: str, needed: int) -> None:
+    """Rejects arrays that take more than the available memory."""
+    available = device.get_default_device().available()
+    if needed > available:
+        raise _error(path, f"needs {needed} bytes of memory, but {available} are available")
+
+
 def _error(path: str, reason: str) -> CheckpointError:
     return CheckpointError(f"load_states: {path}: {reason}")
 
@@ -182,9 +189,7 @@ def _check_sizes(path: str, size: int, packed: int, declared: Mapping[str, Decla
     if packed > widest + beside + _BESIDE:
         raise _error(path, f"{ARRAYS} takes {packed} bytes, more than its arrays need")
     twice = sum(one.nbytes for one in declared.values() if one.kind != MODEL)
-    available = device.get_default_device().available()
-    if total + twice > available:
-        raise _error(path, f"needs {total + twice} bytes of memory, but {available} are available")
+    check_memory(path, total + twice)
 
 
 def _count(one: Declared) -> int:

@@ -64,15 +64,28 @@ def opened(op: str, path: str) -> Iterator[Contents]:
         if first.endswith(archive.ARRAY):
             arrays = archive.Arrays(path, file)
             yield Contents(arrays.shapes, arrays.read)
+        elif first:  # SINGA's zip, whatever it is called
+            states = archive.Archive(path, file)
+            yield Contents(states.shapes, states.read)
+        elif _is_json(head):
+            raise CheckpointError(
+                f"{op}: {path}: is JSON, which has no states; if it is an index of safetensors' "
+                f"shards, load the files that it names, one after another"
+            )
         elif path.endswith(_ONNX):
             yield of(op, path, onnx_reading.read(op, path).tensors)
         elif head[8:9] == b"{" or path.endswith(_SAFETENSORS):
             yield of(op, path, safetensors_file.read(op, path).tensors)
-        elif path.endswith(_TORCH) and not first:
+        elif path.endswith(_TORCH):
             raise _pickled(op, path)
         else:
             states = archive.Archive(path, file)
             yield Contents(states.shapes, states.read)
+
+
+def _is_json(head: bytes) -> bool:
+    """Whether a file begins as JSON's objects do; in one of safetensors a length is before that."""
+    return head.lstrip().startswith(b"{") and b"\0" not in head[:8]
 
 
 def _first_member(head: bytes) -> str:

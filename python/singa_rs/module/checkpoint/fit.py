@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import CheckpointError, DTypeError
 from ...layer.base import Layer
-from ...layer.collect import match, uninitialised
+from ...layer.collect import match, not_called, uninitialised
 
 Shape = tuple[int, ...]
 
@@ -60,11 +60,7 @@ class Fit:
         if misfits and (strict or not self._rules.skips_misfits):
             raise CheckpointError(f"{self._where}: {'; '.join(misfits)}")
         if strict and not self._is_whole:
-            names = sorted({type(one).__name__ for one in uninitialised(self._model)})
-            raise CheckpointError(
-                f"{self._where}: strict: {', '.join(names)}: parameters are created by the first "
-                "call; call the model"
-            )
+            raise CheckpointError(f"{self._where}: strict: {not_called(self._model)}")
         lists = self._lists(matched) if self._is_whole else []
         text = f"{self._where}: {'; '.join([*lists, *misfits])}"
         if lists and strict:

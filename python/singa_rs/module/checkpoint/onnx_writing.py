@@ -8,7 +8,6 @@ has serialised.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING
 
@@ -42,7 +41,7 @@ def tensors_only() -> onnx.ModelProto:
 
 def needs_data_file(states: Mapping[str, Tensor]) -> bool:
     """Whether the elements of states exceed what a model's own file may hold."""
-    return sum(map(_nbytes, states.values())) > EMBEDDED
+    return sum(one.nbytes for one in states.values()) > EMBEDDED
 
 
 def write(
@@ -66,7 +65,7 @@ def write(
     }
     graph = model.graph.SerializeToString()
     model.ClearField("graph")
-    own = 0 if places is not None else sum(map(_nbytes, states.values()))
+    own = 0 if places is not None else sum(one.nbytes for one in states.values())
     length = len(graph) + sum(map(len, begins.values())) + own
     file.write(model.SerializeToString() + field(MODEL_GRAPH, length) + graph)
     for name, one in states.items():
@@ -82,7 +81,7 @@ def _write_data(
     places = {}
     for name, one in states.items():
         file.seek(-(-file.tell() // _ALIGNMENT) * _ALIGNMENT)
-        offset, length = file.tell(), _nbytes(one)
+        offset, length = file.tell(), one.nbytes
         places[name] = {"location": location, "offset": str(offset), "length": str(length)}
         file.write(_bytes(one))
     file.truncate()
@@ -100,13 +99,9 @@ def _begin(name: str, state: Tensor, place: Mapping[str, str] | None) -> bytes:
             made.external_data.add(key=key, value=value)
         head = made.SerializeToString()
         return field(GRAPH_INITIALIZER, len(head)) + head
-    count = _nbytes(state)
+    count = state.nbytes
     head = made.SerializeToString() + field(TENSOR_RAW, count)
     return field(GRAPH_INITIALIZER, len(head) + count) + head
-
-
-def _nbytes(state: Tensor) -> int:
-    return math.prod(state.shape) * state.dtype.itemsize
 
 
 def _bytes(state: Tensor) -> np.ndarray:

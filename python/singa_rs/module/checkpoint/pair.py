@@ -82,7 +82,8 @@ def write(
     """
     identifier = os.urandom(16).hex()
     model.metadata_props.add(key=IDENTIFIER, value=identifier)
-    with _saving(os.path.dirname(os.path.realpath(path + MODEL))):
+    folder = os.path.dirname(os.path.realpath(path + MODEL))
+    with files.writing(op, path), _saving(folder):
         made: list[files.Replacement] = []
         try:
             for suffix in (MODEL, STATE):

@@ -28,7 +28,11 @@ _PROTOCOLS = (
 )
 _DEPTH = 64
 _TENSOR, _ARRAY, _SCALAR, _TUPLE, _OBJECT = "$tensor", "$array", "$scalar", "$tuple", "$object"
-_MARKS = (_TENSOR, _ARRAY, _SCALAR, _TUPLE, _OBJECT)
+_INT = "$int"
+_MARKS = (_TENSOR, _ARRAY, _SCALAR, _TUPLE, _OBJECT, _INT)
+#: The bits of longer integers stand in hexadecimal: Python limits the decimal digits that it reads
+#: and writes, by default to 4300, and never to less than 640.
+_BITS = 2048
 _DTYPE, _STATE = "dtype", "state"
 
 
@@ -50,7 +54,7 @@ class Encoder:
         if len(path) > _DEPTH:
             raise ValueError(f"{self._op}: {'.'.join(path):.80}...: nested too deeply")
         if value is None or isinstance(value, (bool, int, float, str)):
-            return _plain(value)
+            return _plain(value) if not _is_long(value) else {_INT: hex(value)}
         if isinstance(value, (Tensor, np.ndarray, np.generic)):
             return self._array(value, path)
         if isinstance(value, Mapping):
@@ -88,6 +92,10 @@ class Encoder:
             raise TypeError(f"{self._op}: {'.'.join(path)}: got {value.dtype}, want up to 64 bits")
         self.arrays[name] = np.array(value, value.dtype.newbyteorder("="), order="C")
         return {_ARRAY if isinstance(value, np.ndarray) else _SCALAR: name}
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, int) and value.bit_length() > _BITS
 
 
 def _plain(value: Any) -> Any:
@@ -152,6 +160,8 @@ class Decoder:
             return self._told[id(found)]
         if mark == _TUPLE:
             return tuple(self.decode(found[_TUPLE]))
+        if mark == _INT:
+            return int(found[_INT], 16)
         return self._array(mark, found)
 
     def _array(self, mark: str, found: dict[str, Any]) -> Any:

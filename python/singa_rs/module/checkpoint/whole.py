@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ... import files
 from ...dist.units import held
 from ...errors import CheckpointError, GraphError
+from ...notices import warn_user
 from ...tensor import Placeholder, Tensor
 from . import bounded_json, contents, onnx_writing, pair, safetensors_file
 from .fit import Fit, Rules
@@ -77,7 +77,7 @@ def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelPr
             reason = str(error)
     kind = type(model).__name__
     message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
-    warnings.warn(message, stacklevel=4)
+    warn_user(message, UserWarning)
     return onnx_writing.tensors_only()
 
 
@@ -159,7 +159,16 @@ class Checkpoint:
             device.set_rng_state(before)
             raise
         _put(where, random, decoder)  # again, since tensors that are written may draw first
+        for one in places:
+            _show_model(one, self._model)
         return state
+
+
+def _show_model(one: Pair, model: Any) -> None:
+    """Tells an optimizer whose parameters its states are of."""
+    look = getattr(getattr(one.put, "__self__", None), "_look_in", None)
+    if look is not None:
+        look(model)
 
 
 def _put(where: str, one: Pair, decoder: Decoder) -> None:

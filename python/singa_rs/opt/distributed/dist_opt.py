@@ -15,11 +15,10 @@ from ...record import note_change
 from ...refusals import is_real
 from ...tensor import Tensor
 from .. import names
-from ..assigned import ASSIGNED
 from ..base import Optimizer
 from ..exchange import Exchange
-from ..hyperparameters import SUMS
 from ..moments import are_whole, restoring
+from ..names import COUNTER
 from ..sgd import SGD
 from .agreement import Agreement
 from .gradients import RESIDUAL, VELOCITY, Clipped, Sparsified, averaged, check_unscaled
@@ -73,7 +72,7 @@ class DistOpt(Parts):
         nccl_id: NcclIdHolder | None = None,
         local_rank: int | None = None,
         world_size: int | None = None,
-        buffSize: int = 4194304,  # noqa: N803 - SINGA's name
+        buffSize: int = 4194304,  # SINGA's name
         *,
         communicator: Communicator | None = None,
         shard: int | bool = 0,
@@ -105,7 +104,7 @@ class DistOpt(Parts):
             raise TypeError("DistOpt: got local_rank or world_size without nccl_id")
         limit = size(buffSize, "DistOpt: buffSize")
         divided, compressed = stage(shard), form(compress, shard)
-        made = joined(communicator, (local_rank, world_size, nccl_id), limit)
+        made = joined(communicator, nccl_id, local_rank, world_size, limit)
         self.__dict__.update(opt=SGD() if opt is None else opt, communicator=made, partial=0)
         self.world_size, self.buffSize = made.world_size, min(limit, made.buffSize)
         self.local_rank, self.global_rank = made.local_rank, made.global_rank
@@ -185,7 +184,7 @@ class DistOpt(Parts):
         loss: Tensor,
         threshold: int | None = None,
         clipping: bool = False,
-        clip_Value: float = 100,  # noqa: N803 - SINGA's name
+        clip_Value: float = 100,  # SINGA's name
         wire: str = "float16",
     ) -> None:
         """As `backward_and_update`, of float32 gradients that travel in 16 bits.
@@ -232,7 +231,7 @@ class DistOpt(Parts):
         loss: Tensor,
         threshold: int | None = None,
         spars: float = 0.05,
-        topK: bool = False,  # noqa: N803 - SINGA's name
+        topK: bool = False,  # SINGA's name
         corr: bool = True,
         momentum: float = 0.0,
     ) -> None:
@@ -260,7 +259,7 @@ class DistOpt(Parts):
         if corrects:
             check_unscaled("sparse updates and corr=True")
         kept = self._kept if corrects else None
-        chosen = Sparsified(limit, self._agreed, (share, top_k), kept, float(momentum))
+        chosen = Sparsified(limit, self._agreed, share, top_k, kept, float(momentum))
         self.opt._train(loss, Exchange(chosen))
 
     def backward_and_low_rank_update(
@@ -281,8 +280,7 @@ class DistOpt(Parts):
         columns = size(rank, f"{name}: rank")
         check_unscaled("low-rank updates")
         limit = self._limit(threshold, name, divides=False)
-        factored = LowRank(limit, self._agreed, columns, self._kept)
-        self.opt._train(loss, Exchange(factored))
+        self.opt._train(loss, Exchange(LowRank(limit, self._agreed, columns, self._kept)))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
         """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` 2 or 3
@@ -300,6 +298,11 @@ class DistOpt(Parts):
             return
         check(self.opt, self.shard)
         self._shares.accumulate(self.opt, loss, limit)
+
+    def _look_in(self, model: Any) -> None:
+        """As that of the optimizer; sums of shares are found without."""
+        if self.shard < 2:
+            self.opt._look_in(model)
 
     def step(self) -> None:
         """`opt.step()`."""
@@ -337,9 +340,9 @@ class DistOpt(Parts):
         name = "DistOpt.set_states"
         states = of_this_rank(name, mapping(states, name))
         turn = mapping(states.get(_PARTIAL, {}), f"{name}: {_PARTIAL}")
-        place = counted(f"{name}: {_PARTIAL}: place", turn.get("place", 0))
-        if "step_counter" in states:
-            self.opt._staged_step(f"{name}: step_counter", states["step_counter"])
+        place = counted(turn.get("place", 0), f"{name}: {_PARTIAL}: place")
+        if COUNTER in states:
+            self.opt._staged_step(f"{name}: {COUNTER}", states[COUNTER])
         writes = self._kept.staged_kinds(name, _KINDS, states, are_whole(states))
         if self._shares is not None:
             states, divided = divided_states(name, self.opt, self._shares, states)
@@ -365,8 +368,7 @@ class DistOpt(Parts):
         """Copies what `get_named_states` returned, as `opt.set_named_states` does."""
         op = "DistOpt.set_named_states"
         start = names.inside(prefix, op)
-        kinds = (*self.opt.moment_kinds, SUMS, "schedules", ASSIGNED)
-        self.set_states(names.nested(mapping(found, op), start, kinds, op))
+        self.set_states(names.nested(mapping(found, op), start, self.opt._state_kinds, op))
 
     @property
     def gathers_states(self) -> bool:

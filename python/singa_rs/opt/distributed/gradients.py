@@ -9,14 +9,14 @@ from typing import NamedTuple, Protocol
 
 from ... import autograd, tensor
 from ...dist import buckets
-from ...dist.buckets import WINDOW, Bucket, parts
+from ...dist.buckets import WINDOW, joined, parts
 from ...dist.exchange import all_reduce
 from ...dist.sparse import chosen
 from ...dist.together import reduced, reduced_into
 from ...dist.work import Work
 from ...tensor import Tensor
 from ..clipping import clip_grad_value
-from ..exchange import Exchange, Pair
+from ..exchange import Exchange, Pair, noting
 from ..moments import Moments
 from .agreement import Agreement
 
@@ -100,27 +100,23 @@ def averaged(
 
 
 class Clipped(Exchange):
-    """Averages of gradients each element of which a rank limits before; whether they are finite is
-    of those before, which the limit would hide."""
+    """Averages of gradients that each rank has clipped. Whether they are finite is asked of the
+    gradients before clipping, which would hide it."""
 
     def __init__(self, limit: float, passed: Callable[[Iterable[Pair]], Iterable[Pair]]) -> None:
-        """`passed`: what becomes of the limited ones."""
+        """`passed`: what becomes of the clipped ones."""
         super().__init__(passed)
         self._limit, self._is_noted = limit, _is_scaled()
         self._found: list[Tensor] = []
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
         """Parameters and averages, as `averaged`."""
-        own = self._noted(pairs) if self._is_noted else pairs
+        own = noting(pairs, self._note) if self._is_noted else pairs
         return super().__call__(clip_grad_value(own, self._limit))
 
-    def _noted(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        for pair in pairs:
-            with autograd.no_grad():
-                self._found.append(autograd.all(autograd.isfinite(pair[1])))
-            ready = [pair]
-            del pair
-            yield ready.pop()
+    def _note(self, _: Tensor, grad: Tensor) -> None:
+        with autograd.no_grad():
+            self._found.append(autograd.all(autograd.isfinite(grad)))
 
     def on_all(self, is_finite: Tensor) -> Tensor:
         """Whether it holds, and the gradients of all ranks are finite."""
@@ -129,7 +125,7 @@ class Clipped(Exchange):
 
 
 def on_all(holds: Tensor) -> Tensor:
-    """Whether something holds on all ranks, of whether it does on this one."""
+    """Whether a condition that holds here, as the argument says, holds on all ranks."""
     return all_reduce(autograd.cast(holds, tensor.int32), "min") > 0
 
 
@@ -153,12 +149,13 @@ class Sparsified:
         self,
         limit: int,
         agreed: Agreement,
-        chosen: tuple[float, bool],
+        spars: float,
+        top_k: bool,
         kept: Moments | None,
         momentum: float,
     ) -> None:
-        """`chosen`: as the last arguments of `sparse.chosen`."""
-        self._limit, self._agreed, (self._spars, self._top_k) = limit, agreed, chosen
+        """`spars`, `top_k`: as those of `sparse.chosen`."""
+        self._limit, self._agreed, self._spars, self._top_k = limit, agreed, spars, top_k
         self._kept, self._momentum = kept, momentum
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
@@ -173,7 +170,7 @@ class Sparsified:
                 grads = [self._velocity(*pair) for pair in zip(params, grads, strict=True)]
             if self._kept is not None:
                 grads = [self._with_rest(*pair) for pair in zip(params, grads, strict=True)]
-            found = chosen(Bucket(grads).flat, self._spars, self._top_k)
+            found = chosen(joined(grads), self._spars, self._top_k)
             ways = parts(found, [grad.shape for grad in grads])
             for param, grad, sent in zip(params, grads, ways, strict=True):
                 self._keep_rest(param, grad, sent)

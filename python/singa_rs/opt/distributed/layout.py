@@ -1,4 +1,4 @@
-"""Where the elements of several tensors are that are divided among ranks."""
+"""Where each rank's share of several tensors lies."""
 
 from __future__ import annotations
 

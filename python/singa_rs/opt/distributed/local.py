@@ -10,11 +10,11 @@ from ... import autograd
 from ...layer.check import mapping
 from ...record import note_change
 from ...tensor import Tensor
-from ...tensor.numbers import whole
 from ..base import Optimizer
-from ..exchange import Exchange, Pair
+from ..exchange import Exchange, Pair, noting
 from ..moments import Moments, restoring
 from .agreement import Agreement
+from .options import size
 from .own import counted, own_place, warn_of_place
 from .partial import average
 
@@ -62,11 +62,10 @@ class LocalSGD:
             if not isinstance(one, Optimizer) and not (name == "outer" and one is None):
                 want = f"LocalSGD: got {type(one).__name__} for {name}, want an Optimizer"
                 raise TypeError(want)
-        if whole(every, "LocalSGD: every") < 1:
-            raise ValueError(f"LocalSGD: every: got {every}, want at least 1")
+        steps = size(every, "LocalSGD: every")
         if outer is not None:
             _check_outer(outer)
-        self.opt, self.outer, self.every = inner, outer, int(every)
+        self.opt, self.outer, self.every = inner, outer, steps
         self.local_steps = 0
         self._anchors, self._agreed = Moments(ANCHOR), Agreement()
 
@@ -103,15 +102,15 @@ class LocalSGD:
                 self._update(self.outer, params)
         self.local_steps += 1
 
-    def _noted(self, pairs: Iterable[Pair], turn: _Turn, params: list[Tensor]) -> Iterator[Pair]:
+    def _noted(self, pairs: Iterable[Pair], turn: _Turn, params: list[Tensor]) -> Iterable[Pair]:
         """The pairs as they are. Parameters are noted, and anchored when a round begins."""
-        for pair in pairs:
-            params.append(pair[0])
+
+        def note(param: Tensor, _: Tensor) -> None:
+            params.append(param)
             if turn.is_first:
-                self._anchor(pair[0]).copy_from(pair[0])
-            ready = [pair]
-            del pair
-            yield ready.pop()
+                self._anchor(param).copy_from(param)
+
+        return noting(pairs, note)
 
     def _anchor(self, param: Tensor) -> Tensor:
         return self._anchors.of(param, param.name, ANCHOR)
@@ -152,7 +151,7 @@ class LocalSGD:
         wanted = ["inner", "local_steps", *(["outer", ANCHOR] if self.outer is not None else [])]
         if missing := [key for key in wanted if key not in found]:
             raise ValueError(f"{name}: got no {missing[0]!r}, want {wanted}")
-        steps = counted(f"{name}: local_steps", found["local_steps"])
+        steps = counted(found["local_steps"], f"{name}: local_steps")
         if self.outer is not None:
             write = self._anchors.staged(name, ANCHOR, mapping(found[ANCHOR], f"{name}: {ANCHOR}"))
             self.outer.set_states(found["outer"])

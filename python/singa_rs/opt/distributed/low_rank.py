@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import autograd
+from ...dist.low_rank import saves, sides
 from ...dist.together import reduced, reduced_into
 from ...dist.work import Work
 from ...tensor import Tensor
@@ -42,7 +43,9 @@ class Factored(Moments):
         return found
 
     def _shape(self, param: Tensor, kind: str) -> tuple[int, ...]:
-        return (_sides(param)[1], self._rank) if kind == FACTOR else super()._shape(param, kind)
+        if kind != FACTOR:
+            return super()._shape(param, kind)
+        return sides(param.shape)[1], self._rank
 
     def _make(self, name: str, param: Tensor, kind: str) -> Tensor:
         is_new = kind == FACTOR and name not in self._waiting[kind]
@@ -101,8 +104,8 @@ class LowRank:
         return windowed(self._start(bucket) for bucket in filled(pairs, self._limit, self._agreed))
 
     def _start(self, pairs: list[Pair]) -> _Started:
-        wide = [pair for pair in pairs if self._saves(pair[1])]
-        dense = [pair for pair in pairs if not self._saves(pair[1])]
+        wide = [pair for pair in pairs if saves(pair[1].shape, self._rank)]
+        dense = [pair for pair in pairs if not saves(pair[1].shape, self._rank)]
         pairs.clear()
         with autograd.no_grad():
             matrices = [self._matrix(*pair) for pair in wide]
@@ -110,22 +113,11 @@ class LowRank:
             params, grads = [param for param, _ in dense], [grad for _, grad in dense]
             return _Started(matrices, _begun(lefts), params, _begun(grads))
 
-    def _saves(self, grad: Tensor) -> bool:
-        """Whether two factors have fewer elements than a gradient."""
-        rows, columns = _sides(grad)
-        return self._rank * (rows + columns) < rows * columns
-
     def _matrix(self, param: Tensor, grad: Tensor) -> _Matrix:
         rest = self._kept.of(param, param.name, RESIDUAL)
         rest.copy_from(rest + grad.as_type(rest.dtype))
         right = self._kept.factor(param, self._rank)
-        return _Matrix(param, rest.view_reshape(_sides(grad)), right, grad.dtype)
-
-
-def _sides(grad: Tensor) -> tuple[int, int]:
-    """The rows and columns of a gradient as a matrix."""
-    rows = grad.shape[0] if grad.rank > 1 else 1
-    return rows, grad.numel // max(rows, 1)
+        return _Matrix(param, rest.view_reshape(sides(grad.shape)), right, grad.dtype)
 
 
 def _begun(tensors: list[Tensor]) -> Work | None:

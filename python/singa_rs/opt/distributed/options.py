@@ -29,21 +29,22 @@ def form(compress: Any, shard: Any) -> str | None:
     return compress
 
 
-def joined(given: Any, place: tuple[Any, ...], limit: int) -> Communicator:
+def joined(given: Any, nccl_id: Any, local_rank: Any, world_size: Any, limit: int) -> Communicator:
     """The communicator that was given, or one of the processes that were started together."""
     if given is None:
-        return Communicator(*(() if place[2] is None else place), limit)
+        place = () if nccl_id is None else (local_rank, world_size, nccl_id)
+        return Communicator(*place, limit)
     if not isinstance(given, Communicator):
         raise TypeError(
             f"DistOpt: got {type(given).__name__} for communicator, want a Communicator"
         )
-    if place[2] is not None:
+    if nccl_id is not None:
         raise TypeError("DistOpt: got communicator and nccl_id, want one of them")
     return given
 
 
 def size(value: Any, argument: str) -> int:
-    """A number of elements, from 1."""
+    """A number of elements or steps, from 1."""
     number = whole(value, argument)
     if number < 1:
         raise ValueError(f"{argument}: got {value}, want at least 1")

@@ -49,7 +49,7 @@ def of_this_rank(op: str, states: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(states)
     if RANKS not in made:
         return made
-    ranks = counted(f"{op}: {RANKS}", made.pop(RANKS), 1)
+    ranks = counted(made.pop(RANKS), f"{op}: {RANKS}", 1)
     for kind in (RESIDUAL, VELOCITY):
         if kind in made:
             named = mapping(made[kind], f"{op}: {kind}")
@@ -69,7 +69,7 @@ def _own(what: str, value: Any, ranks: int) -> Any:
     return array.mean(0, dtype=np.float64).astype(array.dtype)
 
 
-def counted(argument: str, value: Any, least: int = 0) -> int:
+def counted(value: Any, argument: str, least: int = 0) -> int:
     """An int from `least`.
 
     Raises:

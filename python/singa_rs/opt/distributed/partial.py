@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ... import autograd
 from ...dist.together import reduced_into
 from ...tensor import Tensor
-
-if TYPE_CHECKING:
-    from ..exchange import Pair
+from ..exchange import Pair, noting
 
 
 class Partitions:
@@ -21,13 +18,9 @@ class Partitions:
         self._limit = limit
         self._params: list[Tensor] = []
 
-    def noted(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def noted(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
         """The pairs as they are; their parameters are noted."""
-        for pair in pairs:
-            self._params.append(pair[0])
-            ready = [pair]
-            del pair
-            yield ready.pop()
+        return noting(pairs, lambda param, _: self._params.append(param))
 
     def parts(self) -> list[list[Tensor]]:
         """The parts, after the update."""

@@ -48,7 +48,7 @@ class Parts:
         tensor: Tensor,
         accumulation: Tensor | None,
         spars: float,
-        topK: bool,  # noqa: N803 - SINGA's name
+        topK: bool,  # SINGA's name
     ) -> None:
         """Begins to add up what is chosen of the tensors of all ranks, as in
         `backward_and_sparse_update`, in place; the rest is left in `accumulation`."""
@@ -59,7 +59,7 @@ class Parts:
         tensor: Sequence[Tensor],
         accumulation: Tensor | None,
         spars: float,
-        topK: bool,  # noqa: N803 - SINGA's name
+        topK: bool,  # SINGA's name
     ) -> None:
         """As `sparsification`, of several tensors as if they were one."""
         self.communicator.fusedSparsification(tensor, accumulation, spars, topK)

@@ -47,11 +47,12 @@ def _averaged(optimizer: Optimizer, shares: set[int]) -> dict[str, Tensor]:
 
 def _gathered(share: Share, optimizer: Optimizer, kind: str) -> dict[str, Tensor]:
     """The moments of a bucket's parameters, if there are any of this kind."""
-    for one in optimizer._moments.made(share.tensor, [kind]):
-        with autograd.no_grad():
-            to = [new(shape, one) for shape in share.layout.shapes]
-            return dict(zip(share.names(optimizer), gathered(one, to).wait(), strict=True))
-    return {}
+    found = optimizer._moments.made(share.tensor, [kind])
+    if not found:
+        return {}
+    with autograd.no_grad():
+        to = [new(shape, found[0]) for shape in share.layout.shapes]
+        return dict(zip(share.names(optimizer), gathered(found[0], to).wait(), strict=True))
 
 
 def divided_states(
@@ -71,14 +72,15 @@ def divided_states(
         for share in shares.found.values():
             for moment in optimizer._moments.made(share.tensor, [kind]):
                 found = [named.pop(name, None) for name in share.names(optimizer)]
-                writes.append(_write(f"{op}: {kind}", shares.rank, (share, moment), found))
+                writes.append(_write(f"{op}: {kind}", shares.rank, share, moment, found))
         left[kind] = named
     return left, writes
 
 
-def _write(what: str, rank: int, of: tuple[Share, Tensor], found: list[Any]) -> Callable[[], None]:
+def _write(
+    what: str, rank: int, share: Share, moment: Tensor, found: list[Any]
+) -> Callable[[], None]:
     """A function that copies this rank's part of values into a moment."""
-    share, moment = of
     with autograd.no_grad():
         fits = {}
         for index, (param, value) in enumerate(zip(share.params, found, strict=True)):

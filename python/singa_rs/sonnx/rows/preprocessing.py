@@ -23,13 +23,14 @@ _MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
 @reads("ImageDecoder", since=20, host="stream")
 def image_decoder(stream: Any, *, pixel_format: str = "RGB", frame: Frame) -> Tensor:
     """The pixels of an encoded image, (H, W, channels) of uint8, decoded by Pillow on the host."""
-    from ...data.pictures import pillow  # whose package is large
+    from ...data.pictures import in_colours, pillow  # whose package is large
 
     if pixel_format not in _MODES:
         want = ", ".join(_MODES)
         raise ValueError(f"ImageDecoder: got pixel_format {pixel_format!r}, want one of {want}")
     with pillow("ImageDecoder").open(io.BytesIO(np.asarray(stream, np.uint8).tobytes())) as image:
-        pixels = np.asarray(image.convert(_MODES[pixel_format]))
+        mode = _MODES[pixel_format]
+        pixels = np.asarray(in_colours("ImageDecoder", image, mode, image.format))
     pixels = pixels.reshape((*pixels.shape[:2], -1))
     pixels = pixels[..., ::-1] if pixel_format == "BGR" else pixels
     return to_tensor(np.ascontiguousarray(pixels), frame.device)

@@ -23,8 +23,8 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803 - the attribute's name
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,  # the attribute's name
+    transB: int = 0,
     broadcast: int = 1,
 ) -> Tensor:
     """`alpha a b + beta c`."""

@@ -99,8 +99,19 @@ _PARAMETRISED: dict[str, Any] = {**activations.BY_TAG, "clip": _clip}
 @writes("binary")
 def binary(w: Writer, step: Step) -> str:
     """A function of two tensors."""
-    a, b = (w.name(one) for one in step.inputs)
-    return _two(w, step.attrs["f"], a, b, w.meta(step.inputs[0]).dtype)
+    a, b = step.inputs
+    y = _broadcast(w, b, len(w.shape(a)))
+    x = w.name(a) if y != w.name(b) else _broadcast(w, a, len(w.shape(b)))
+    return _two(w, step.attrs["f"], x, y, w.meta(a).dtype)
+
+
+def _broadcast(w: Writer, value: int, rank: int) -> str:
+    """The name of an operand beside one of this rank: without axes of extent 1 in front that it was
+    given by a reshape, as broadcasting gives it these, too."""
+    (source, have), want = w.source(value), w.shape(value)
+    front = len(want) - len(have)
+    is_given = 0 < front <= len(want) <= rank and tuple(want) == (1,) * front + tuple(have)
+    return source if is_given else w.name(value)
 
 
 def _two(w: Writer, f: str, a: str, b: str, dtype: str) -> str:

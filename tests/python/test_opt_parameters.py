@@ -1,0 +1,270 @@
+"""Which tensors optimizers train, and the names of moments: parameters that are replaced, tied or
+copied, inputs whose gradients are asked for, and sums that wait for their parameters."""
+
+import warnings
+
+import numpy as np
+import pytest
+from singa_rs import autograd, layer, module, notices, opt, tensor
+from singa_rs.tensor import Tensor
+
+MODES = pytest.mark.parametrize("use_graph", [False, True])
+X, Y = np.ones((4, 2), np.float32), np.full((4, 1), 5, np.float32)
+
+
+def parameter(value, shape=(2, 1)):
+    return layer.Parameter(tensor.from_numpy(np.full(shape, value, np.float32)))
+
+
+def compiled(cls, use_graph, *args):
+    net = cls(*args)
+    net.compile([X], use_graph=use_graph)
+    return net
+
+
+# ---- parameters that are replaced ----------------------------------------------------------------
+
+
+class Headed(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.head, self.optimizer = parameter(0.5), opt.SGD(0.1, momentum=0.9)
+
+    def forward(self, x):
+        return x @ self.head
+
+    def train_one_batch(self, x, y):
+        loss = autograd.mse_loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss
+
+
+@MODES
+def test_a_new_parameter_takes_the_name_of_the_one_that_is_gone(use_graph, tmp_path):
+    net = compiled(Headed, use_graph)
+    for _ in range(5):
+        net(X, Y)
+    net.head = parameter(-1.0)
+    for _ in range(2):
+        net(X, Y)
+    net.save(tmp_path / "n", state={"o": net.optimizer})
+    other = compiled(Headed, use_graph)
+    other.load(tmp_path / "n", state={"o": other.optimizer})
+    assert list(net.optimizer.moments) == list(other.optimizer.get_states()["moments"]) == ["head"]
+    for _ in range(2):
+        net(X, Y), other(X, Y)
+    assert net.head.to_numpy().tobytes() == other.head.to_numpy().tobytes()
+
+
+def test_moments_of_replaced_parameters_are_dropped():
+    net = compiled(Headed, False)
+    for _ in range(8):
+        net.head = parameter(0.1)
+        net(X, Y)
+    assert len(net.optimizer._moments._slots) == 1
+    kept, net.head = net.head, parameter(0.2)  # which the program still has
+    net(X, Y)
+    assert list(net.optimizer.moments) == ["head", "head#2"]
+    del kept
+    assert list(net.optimizer.moments) == ["head"]
+
+
+def test_moments_stay_with_tensors_that_are_made_anew_for_each_step():
+    """Other objects on the same memory, which nothing but the optimizer keeps."""
+    blocks, optimizer = [Tensor(data=[1.0]), Tensor(data=[1.0])], opt.SGD(0.1, momentum=0.5)
+    for _ in range(3):
+        for name, block in zip(("a", "a"), blocks, strict=True):
+            optimizer.apply(name, block.alias(), Tensor(data=[1.0]))
+    np.testing.assert_allclose(optimizer.moments["a"].to_numpy(), [1.75])
+    np.testing.assert_allclose(optimizer.moments["a#2"].to_numpy(), [1.75])
+
+
+# ---- tied parameters -----------------------------------------------------------------------------
+
+
+class Tied(module.Module):
+    def __init__(self, optimizer):
+        super().__init__()
+        self.body, self.head, self.optimizer = layer.Linear(2), layer.Linear(2), optimizer
+
+    def forward(self, x):
+        return self.head(autograd.tanh(self.body(x)))
+
+    def train_one_batch(self, x):
+        loss = self.forward(x).square().mean()
+        self.optimizer(loss)
+        return loss
+
+
+def tied(optimizer, use_graph):
+    net = compiled(Tied, use_graph, optimizer)
+    net.set_params({name: np.full(p.shape, 0.3, "f4") for name, p in net.get_params().items()})
+    net.head.W = net.body.W
+    return net
+
+
+@MODES
+def test_moments_of_tied_parameters_continue(use_graph, tmp_path):
+    net = tied(opt.SGD(0.1, momentum=0.9), use_graph)
+    for _ in range(4):
+        net(X)
+    net.save(tmp_path / "n", state={"o": net.optimizer})
+    other = tied(opt.SGD(0.1, momentum=0.9), use_graph)
+    other.load(tmp_path / "n", state={"o": other.optimizer})
+    for _ in range(3):
+        net(X), other(X)
+    assert net.body.W.to_numpy().tobytes() == other.body.W.to_numpy().tobytes()
+    names = {"body.W", "body.b", "head.b"}
+    assert {*net.optimizer.moments} == {*other.optimizer.moments} == names == {*net.get_params()}
+
+
+@MODES
+def test_groups_of_tied_parameters_do_not_change(use_graph):
+    found = []
+    for look in (False, True):
+        optimizer = opt.SGD(0.1)
+        optimizer.group("head", lr=0.0)
+        net = tied(optimizer, use_graph)
+        for i in range(4):
+            if look and i == 2:
+                net.get_params()
+            net(X)
+        found.append(net.body.W.to_numpy().tobytes())
+    assert found[0] == found[1]
+
+
+def test_the_name_of_a_tie_is_that_of_the_first_path():
+    net = compiled(Tied, False, opt.SGD(0.1, momentum=0.9))
+    net.body.W = net.head.W
+    assert net.head.W.name == "body.W"
+    net(X)
+    net.body.W = parameter(0.0, (2, 2))  # no tie any longer
+    assert (net.body.W.name, net.head.W.name) == ("body.W", "head.W")
+    net(X)
+    assert set(net.optimizer.moments) == set(net.get_params())
+
+
+# ---- gradients that a program asks for -----------------------------------------------------------
+
+
+class Penalised(module.Module):
+    """A gradient penalty, as in PyTorch."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.w, self.optimizer, self.how = parameter(1.0), opt.Adam(0.1), how
+
+    def forward(self, x):
+        return autograd.tanh(x @ self.w)
+
+    def train_one_batch(self, x):
+        x = self.how(x)
+        out = self.forward(x)
+        (slope,) = autograd.gradients(out.sum(), [x], create_graph=True)
+        loss = out.square().mean() + slope.square().sum() * 0.1
+        self.optimizer(loss)
+        return loss
+
+
+def required(x):
+    x = x.detach()
+    x.requires_grad = True
+    return x
+
+
+@MODES
+@pytest.mark.parametrize("how", [lambda x: x.detach().requires_grad_(), Tensor.requires_grad_])
+def test_inputs_whose_gradients_are_asked_for_are_not_trained(how, use_graph):
+    nets = [compiled(Penalised, use_graph, one) for one in (how, required)]
+    given = [tensor.from_numpy(X) for _ in range(6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in given:
+            for net in nets:
+                net(x)
+    assert all((x.to_numpy() == X).all() for x in given)
+    assert list(nets[0].optimizer.m) == ["w"]
+    assert nets[0].w.to_numpy().tobytes() == nets[1].w.to_numpy().tobytes()
+
+
+def test_what_a_layer_has_is_trained():
+    net = compiled(Headed, False)
+    net.head = Tensor(data=[[1.0], [1.0]]).requires_grad_()
+    net(X, Y)
+    assert "head" in net.optimizer.moments
+    net.head.requires_grad_(False)
+    net.head.requires_grad_()
+    before = net.head.to_numpy()
+    net(X, Y)
+    assert (net.head.to_numpy() != before).all()
+
+
+@pytest.fixture
+def training(monkeypatch):
+    monkeypatch.setattr(autograd, "training", True)
+
+
+def test_scripts_say_what_is_trained(training, monkeypatch):
+    monkeypatch.setattr(notices, "_shown", set())
+    asked, stored = Tensor(data=[1.0]).requires_grad_(), Tensor(data=[1.0], stores_grad=True)
+    with pytest.raises(ValueError, match=r"requires_grad_\(\) was called.*stores_grad.*params="):
+        opt.SGD(0.1)(asked.square())
+    optimizer = opt.SGD(0.1)
+    with pytest.warns(UserWarning, match=r"leaves out a tensor of shape \(1,\)"):
+        optimizer((asked * stored).sum())  # that it has left out before
+    assert asked.item() == 1.0 and stored.item() < 1.0
+    stored.requires_grad_(False)
+    stored.requires_grad_()
+    before = stored.item()
+    optimizer((asked * stored).sum())
+    assert asked.item() == 1.0 and stored.item() < before
+    opt.SGD(0.1, params=asked)((asked * stored).sum())
+    assert asked.item() < 1.0
+    before, asked.stores_grad = asked.item(), True
+    optimizer((asked * stored).sum())
+    assert asked.item() < before
+
+
+# ---- sums that wait ------------------------------------------------------------------------------
+
+
+class Tasks(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.a, self.b = parameter(1.0, (2, 2)), parameter(1.0), parameter(1.0)
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x, task="a"):
+        return x @ self.body @ (self.a if task == "a" else self.b)
+
+    def train_one_batch(self, x, task):
+        loss = self.forward(x, task).square().mean() * 0.01
+        (self.optimizer.accumulate if task == "a" else self.optimizer)(loss)
+        return loss
+
+
+@MODES
+def test_sums_of_what_has_no_gradient_after_loading_are_part_of_the_update(use_graph, tmp_path):
+    net = compiled(Tasks, use_graph)
+    for task in "ababa":
+        net(X, task)
+    net.save(tmp_path / "n", state={"o": net.optimizer})
+    other = compiled(Tasks, use_graph)
+    other.load(tmp_path / "n", state={"o": other.optimizer})
+    for task in "bab":
+        net(X, task), other(X, task)
+        for name, one in net.get_params().items():
+            assert one.to_numpy().tobytes() == other.get_params()[name].to_numpy().tobytes(), name
+
+
+def test_sums_of_unknown_parameters_are_not_left_out(training):
+    net, other = compiled(Tasks, False), compiled(Tasks, False)
+    net(X, "a")
+    other.optimizer.set_states(net.optimizer.get_states())
+    before = other.body.to_numpy()
+    with pytest.raises(ValueError, match="'accumulated' waits for a, which has no gradient"):
+        other(X, "b")
+    assert other.body.to_numpy().tobytes() == before.tobytes()
+    other.optimizer.accumulate(other.forward(tensor.from_numpy(X)).sum() * 0)
+    other(X, "b")
+    assert not (other.a.to_numpy() == 1).any()
