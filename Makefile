@@ -219,11 +219,14 @@ format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+, := ,
+FOLDED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),-- -Clink-arg=-Wl$(,)--icf=all)
 BUILD_WHEEL := maturin build --release --compression-level 9 --out dist
-# In a folder of its own, since the extension module of tests has the same name.
+# In a folder of its own, since the extension module of tests has the same name. The linker, LLD on
+# x86-64, keeps functions of the same instructions once.
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'zopflipy>=1.11'
-	$(BIN)/$(BUILD_WHEEL) --target-dir target/wheel
+	$(BIN)/$(BUILD_WHEEL) --target-dir target/wheel $(FOLDED)
 	$(BIN)/python .ci/repack.py dist
 	$(BIN)/python benches/python/wheel_size.py dist
 

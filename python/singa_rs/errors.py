@@ -64,7 +64,7 @@ _OWN = (ShapeError, DTypeError, CheckpointError)
 _CONVERSION = "from_numpy: got "
 _CONVERTERS = ("Tensor", "as_tensor", "from_numpy")
 #: Digits of a number that is beyond the usual ones.
-_LONG = re.compile(r"\d{31,}")
+_LONG = re.compile(r"(?<![\w.])\d{31,}(?![\w.])")
 
 #: The values that each word of an annotation admits.
 _ADMIT: dict[str, Callable[[Any], bool]] = {

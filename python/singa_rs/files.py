@@ -98,15 +98,14 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing(op: str, path: str) -> Iterator[None]:
-    """Has the system's errors name the operation and the file that it writes: most of them, such as
-    that of a full disk, name neither."""
+    """Has the system's errors that name no file, such as that of a full disk, name the operation
+    and the file that it writes."""
     try:
         yield
     except OSError as error:
-        is_named = isinstance(error, CheckpointError) or str(error.strerror).startswith(f"{op}: ")
-        if error.errno is None or is_named:
+        if error.errno is None or error.filename is not None:
             raise
-        raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
+        raise OSError(error.errno, f"{op}: {error.strerror}", path) from error
 
 
 class Replacement:
@@ -125,8 +124,10 @@ class Replacement:
         """
         self.target, self._before = _target(op, path)
         self._made: list[str] = []
-        with writing(op, path):
+        try:
             self.temporary = self.create(name(os.path.basename(self.target)))
+        except OSError as error:  # names the temporary, not the file
+            raise OSError(error.errno, f"{op}: {error.strerror}", path) from error
 
     def create(self, name: str) -> str:
         """Makes another new file in the folder, which is sealed and discarded with the first one;

@@ -1,7 +1,8 @@
 //! Memory that exchanges use again: fresh pages cost more than copying to them.
 
-use crate::error::locked;
 use std::sync::Mutex;
+
+use crate::error::locked;
 
 /// The most buffers that are kept.
 const MOST: usize = 16;

@@ -95,11 +95,11 @@ def test_pictures_of_16_bits_are_scaled(root, suffix):
 def test_pictures_of_an_unknown_range_are_refused(root, dtype):
     given, path = Image.fromarray(np.ones((4, 4), dtype)), root / "a" / "1.tif"
     given.save(path)
-    kind = "floats" if dtype == np.float32 else "integers of 32 bits"
+    kind = "F" if dtype == np.float32 else "I"
     folder = data.ImageFolder(root)
-    with pytest.raises(CheckpointError, match=f"ImageFolder: {path}: got pixels of {kind}"):
+    with pytest.raises(CheckpointError, match=f"ImageFolder: {path}: got pixels of .*'{kind}'"):
         folder[[one for one, _ in folder.samples].index(str(path))]
-    with pytest.raises(ValueError, match=f"ImageBatchIter: got pixels of {kind}, whose range"):
+    with pytest.raises(ValueError, match=f"ImageBatchIter: .*: got pixels of .*'{kind}', whose"):
         _batch_of(root, given)
 
 

@@ -176,7 +176,7 @@ def _summed():
     with autograd._training_scope(True):
         y = all_reduce(x * x)
         loss = autograd.reduce_sum(y) * (dist.rank() + 1.0)
-        with pytest.raises(GraphError, match="writes into a tensor"):
+        with pytest.raises(GraphError, match="copy, which has no gradient here"):
             autograd.gradients(loss, [x], create_graph=True)
         (grad,) = autograd.gradients(loss, [x])
     return x.to_numpy(), y.to_numpy(), grad.to_numpy()

@@ -38,7 +38,7 @@ def test_broken_indices_are_refused_by_name(name, broken, dtype):
     if dtype == "float16" and broken == 1e30:
         return
     index = floats(0, broken, dtype=dtype)
-    shown = {np.inf: "inf", -np.inf: "-inf", 1e30: "1000"}.get(broken, str(broken)[:2])
+    shown = {np.inf: "inf", -np.inf: "-inf", 1e30: r"1\.?000"}.get(broken, str(broken)[:2])
     with pytest.raises(ValueError, match="NaN" if np.isnan(broken) else shown):
         lookups(index)[name]()
 

@@ -1,6 +1,7 @@
 """Which tensors optimizers train, and the names of moments: parameters that are replaced, tied or
 copied, inputs whose gradients are asked for, and sums that wait for their parameters."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -199,6 +200,25 @@ def test_what_a_layer_has_is_trained():
     assert (net.head.to_numpy() != before).all()
 
 
+def test_a_tensor_with_a_name_of_its_own_is_trained():
+    class Scaled(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = layer.Linear(1)
+            self.scale = Tensor(data=np.ones(1, np.float32), name="scale").requires_grad_()
+            self.optimizer = opt.SGD(0.1)
+
+        def forward(self, x):
+            return self.fc(x) * self.scale
+
+        def train_one_batch(self, x, y):
+            self.optimizer(autograd.mse_loss(self.forward(x), y))
+
+    net = compiled(Scaled, False)
+    net(X, Y)
+    assert net.scale.item() != 1 and "scale" in net.get_params()
+
+
 @pytest.fixture
 def training(monkeypatch):
     monkeypatch.setattr(autograd, "training", True)
@@ -268,3 +288,52 @@ def test_sums_of_unknown_parameters_are_not_left_out(training):
     other.optimizer.accumulate(other.forward(tensor.from_numpy(X)).sum() * 0)
     other(X, "b")
     assert not (other.a.to_numpy() == 1).any()
+
+
+def test_sums_of_what_is_not_trained_are_refused(training):
+    w = Tensor(data=np.ones(2, np.float32)).requires_grad_()
+    with pytest.raises(ValueError, match="only of tensors whose requires_grad_"):
+        opt.SGD(0.1).accumulate((w * w).sum())
+
+
+def test_moments_of_namesakes_that_are_made_anew(training):
+    found = []
+    for make in (copy.copy, lambda x: x):
+        a, b = (Tensor(data=np.ones(1, np.float32), name="w") for _ in range(2))
+        optimizer, gradient = opt.SGD(0.1, momentum=0.9), Tensor(data=np.ones(1, np.float32))
+        for _ in range(3):
+            optimizer.apply("w", make(a), gradient)
+            optimizer.apply("w", make(b), gradient)
+        found.append((a.item(), b.item()))
+    assert found[0] == found[1] and found[0][0] == found[0][1]
+
+
+def test_optimizers_may_compare_by_value(training):
+    class Valued(opt.SGD):
+        def __eq__(self, other):
+            return isinstance(other, Valued)
+
+    optimizer = Valued(0.1)
+    optimizer.lr.init_value = 0.5
+    assert optimizer.lr_value.item() == 0.5
+
+
+@MODES
+def test_subclasses_of_constants_are_told_apart(use_graph):
+    class Scaled(opt.Constant):
+        def __init__(self, value, factor):
+            super().__init__(value)
+            self.factor = factor
+
+        def call(self, step):
+            return super().call(step) * self.factor
+
+    net, stopped = compiled(Headed, use_graph), Scaled(0.1, 0.0)
+    net.optimizer = opt.SGD(Scaled(0.1, 1.0))
+    for _ in range(5):
+        net(X, Y)
+    net.optimizer.lr = stopped
+    net(X, Y)
+    before = net.head.to_numpy()
+    net(X, Y)
+    np.testing.assert_array_equal(net.head.to_numpy(), before)

@@ -192,7 +192,7 @@ def test_models_are_compiled_and_planned_while_operations_are_buffered(use_graph
 
 
 def test_a_model_is_not_compiled_within_a_block():
-    with CPU.record(), pytest.raises(GraphError, match="^compile: operations are being recorded"):
+    with CPU.record(), pytest.raises(GraphError, match="^compile: got a call while"):
         module.Module().compile([Placeholder((2, 3))])
 
 

@@ -117,7 +117,8 @@ def _in_rows(labels: Tensor, counts: Tensor, time: int) -> Tensor:
     width = min(total, time + 1)
     ends = ops.op("scan", f="sum", axis=0, exclusive=False, reverse=False)(counts)
     left = ops.scalar_op("sub", total, True)(ends.view_slice([(batch - 1, 1, 1)]))
-    starts = ops.add(ops.sub(ends, counts), checked("ctc_loss", left, 1))
+    left = checked("ctc_loss", left, 1)
+    starts = ops.add(ops.sub(ends, counts), left)
     places = ops.add(ops.reshape(starts, (batch, 1)), ops.arange(width, labels))
     if not total:
         return ops.cast(places, labels.dtype)

@@ -24,7 +24,12 @@ def ask(leaf: Tensor, wanted: bool) -> None:
         leaf._stores_grad = _PAUSED if now is True else False
 
 
+def is_member(leaf: Tensor) -> bool:
+    """Whether a tensor is, or was, an attribute of a layer."""
+    return "_is_member" in leaf.__dict__
+
+
 def is_parameter(leaf: Tensor) -> bool:
     """Whether a tensor with a gradient is to be trained where nobody says what is: it has a place
     in a model, or the program has set its `stores_grad`."""
-    return leaf._stores_grad != _ASKED or "_path_name" in leaf.__dict__
+    return leaf._stores_grad != _ASKED or is_member(leaf)

@@ -1,4 +1,4 @@
-"""SINGA's class of what writes ONNX, and its function of a node that is read."""
+"""SINGA's class that writes ONNX, and its function that computes one node."""
 
 from __future__ import annotations
 

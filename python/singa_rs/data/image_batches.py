@@ -189,7 +189,8 @@ class _Reader:
                 f"ImageBatchIter: image_transform gave {got} of {path}, want a list of 1 to "
                 f"{room}, the room that is left in the batch"
             )
-        return [pixels(in_colours("ImageBatchIter", image, "RGB")) for image in made]
+        op = f"ImageBatchIter: {path}"
+        return [pixels(in_colours(op, one, "RGB", getattr(one, "format", None))) for one in made]
 
 
 def _check_sizes(images: list[np.ndarray]) -> None:

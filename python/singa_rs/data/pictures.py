@@ -39,11 +39,12 @@ def read_picture(op: str, path: Any, mode: str = "RGB") -> Any:
     with files.reading(op, name) as file:
         try:
             with image.open(file) as opened:
-                return in_colours(op, ImageOps.exif_transpose(opened), mode, opened.format)
+                upright = ImageOps.exif_transpose(opened)
+                return in_colours(f"{op}: {name}", upright, mode, opened.format)
         except MemoryError:
             raise
         except _Unscaled as error:
-            raise CheckpointError(str(error).replace(op, f"{op}: {name}", 1)) from None
+            raise CheckpointError(str(error)) from None
         except Exception as error:  # decoders raise whatever damaged files lead them to
             raise CheckpointError(f"{op}: {name}: no picture, or damaged: {error}") from error
 
@@ -57,7 +58,7 @@ def in_colours(op: str, picture: Any, mode: str, form: str | None = None) -> Any
     255, are scaled to 8.
 
     Args:
-        op: who asks.
+        op: who asks, and of which file.
         picture: of any mode.
         mode: "RGB" or "L".
         form: the format of its file. PNG and PPM have 16 bits where Pillow has integers of 32.
@@ -69,8 +70,8 @@ def in_colours(op: str, picture: Any, mode: str, form: str | None = None) -> Any
         wide = np.asarray(picture).astype(np.uint32)
         picture = pillow(op).fromarray(((wide * 255 + 32767) // 65535).astype(np.uint8))
     elif picture.mode in ("I", "F"):
-        kind = "floats" if picture.mode == "F" else "integers of 32 bits"
-        raise _Unscaled(f"{op}: got pixels of {kind}, whose range is not known, want 8 or 16 bits")
+        have = f"pixels of Pillow's mode {picture.mode!r}"
+        raise _Unscaled(f"{op}: got {have}, whose range is not known, want 8 or 16 bits")
     return picture.convert(mode)
 
 

@@ -105,7 +105,8 @@ class _Table:
         is_whole = dtype.kind == "i"
         self._values = array("q" if is_whole else "d")
         self._read = int if is_whole else float
-        self._greatest = 0.0 if is_whole else float(np.finfo(dtype).max)
+        #: Numbers up to it, of either sign, need no other look.
+        self._greatest = int(np.iinfo(dtype).max) if is_whole else float(np.finfo(dtype).max)
         if missing is not None:
             self._check_missing(missing)
         self._width: int | None = None
@@ -122,12 +123,9 @@ class _Table:
     def _is_held(self, value: float, text: str = "inf") -> bool:
         """Whether the dtype has a number, written as this text: beyond its range, infinity."""
         if self._dtype.kind == "f":
-            # Most numbers need no other look. Those in the last half step are rounded down.
-            if not abs(value) > self._greatest:
-                return True
-            with np.errstate(over="ignore"):
-                is_finite = bool(np.isfinite(self._dtype.type(value)))
-            return is_finite or (value in (math.inf, -math.inf) and "inf" in text.lower())
+            with np.errstate(over="ignore"):  # numbers in the last half step are rounded down
+                is_infinite = bool(np.isinf(self._dtype.type(value)))
+            return not is_infinite or (value in (math.inf, -math.inf) and "inf" in text.lower())
         limits = np.iinfo(self._dtype)
         return limits.min <= value <= limits.max and value == int(value)
 
@@ -156,7 +154,9 @@ class _Table:
             value = self._read(text)
         except ValueError:
             value = None
-        if value is None or not self._is_held(value, text):
+        if value is None or not (
+            -self._greatest <= value <= self._greatest or self._is_held(value, text)
+        ):
             hint = "; header=True leaves the first line out" if line == 1 else ""
             raise ValueError(
                 f"line {line}: got {field!r:.40} in column {column}, want a number of "

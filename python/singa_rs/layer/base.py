@@ -219,12 +219,12 @@ class Layer(metaclass=_LayerType):
 
     def _moves(self, name: str, value: Tensor) -> bool:
         """Whether parameters of the model may have other names once a tensor is an attribute: it
-        has a place already, or takes that of another, which may have a second one."""
+        has a place already, or takes that of another, which has a second one."""
         old, path = self.__dict__.get(name), join(self._layer_node.path, name)
         if now.constructing or not value.stores_grad or old is value:
             return False
-        is_replaced = isinstance(old, Tensor) and old.stores_grad
-        return is_replaced or value.__dict__.get("_path_name", path) != path
+        is_tied = isinstance(old, Tensor) and "_is_tied" in old.__dict__
+        return is_tied or value.__dict__.get("_path_name", path) != path
 
     def _check_stays(self, name: str, value: Any) -> None:
         """Warns of a plain tensor in the place of a parameter, which would be trained no more."""

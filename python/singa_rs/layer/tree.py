@@ -68,7 +68,7 @@ def closes_over_layers(value: Any, seen: frozenset[int] = frozenset()) -> bool:
 
 def _fresh_name(layer: Layer, child: Layer) -> str:
     stem, index = type(child).__name__, 0
-    taken = {name.partition(".")[0] for name, _ in named_members(layer)} | set(
+    taken = {name.partition(SEPARATOR)[0] for name, _ in named_members(layer)} | set(
         layer._layer_node.given
     )
     while f"{stem}_{index}" in taken:
@@ -121,15 +121,18 @@ class Tree:
                 self._visit(member, join(path, name), layer)
 
     def _name(self, tensor: Tensor, name: str) -> None:
-        if id(tensor) not in self.names:
-            self.names[id(tensor)] = name
-            rename(tensor, name)
+        if id(tensor) in self.names:
+            tensor.__dict__["_is_tied"] = True
+            return
+        self.names[id(tensor)] = name
+        rename(tensor, name)
 
 
 def rename(tensor: Tensor, name: str) -> None:
     """Names a tensor by its path, unless the user named it or an operation made it."""
     if not tensor.is_dummy():
         return
+    tensor.__dict__["_is_member"] = True
     given = tensor.name
     if given == getattr(tensor, "_path_name", None) or not given or _DEFAULT_NAME.match(given):
         tensor.name = name

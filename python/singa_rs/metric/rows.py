@@ -113,8 +113,8 @@ class Accuracy(Metric):
             raise ShapeError(f"Accuracy: got labels {truth.shape}, want ({len(best)},)")
         if not np.array_equal(truth, np.trunc(truth)):
             raise ValueError("Accuracy: got labels with fractions, want classes from 0")
-        if truth.size and truth.min() < 0:
-            raise ValueError(f"Accuracy: got labels with class {truth.min():g}, want them from 0")
+        if truth.size and (least := truth.min()) < 0:
+            raise ValueError(f"Accuracy: got labels with class {least:g}, want classes from 0")
         within(truth, scores.shape[1], "Accuracy")
         return (best == truth.reshape(-1, 1)).any(axis=1).astype(np.float32)
 

@@ -305,12 +305,15 @@ class Optimizer(Hinted, Scheduled):
         self._accumulates = True
         self._follow(loss)
         with updating(), full_precision() as scale:
-            pairs = self._owned(backward(loss, scale), [])
+            others: list[Tensor] = []
+            pairs, param = self._owned(backward(loss, scale), others), None
             for param, grad in pairs if exchange is None else exchange(pairs):
                 total = self._moments.of(param, param.name, SUMS)
                 with autograd.no_grad():
                     total += grad.as_type(total.dtype)
                 del grad
+            if param is None and others and self._params is None:
+                raise nothing_selected(type(self).__name__, None)
 
     def _owned(self, pairs: Iterable[Pair], others: list[Tensor]) -> Iterator[Pair]:
         """The pairs of the parameters that it owns; `others` gets those that it does not."""

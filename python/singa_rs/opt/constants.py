@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, ClassVar
-from weakref import WeakSet
 
+from .noted import Noted
 from .schedule import OWNERS, Constant
 
 
 def own(owner: Any, schedule: Any) -> None:
     """Notes that an optimizer, or a group, has a schedule, if that is a constant."""
     if type(schedule) is Constant:
-        OWNERS.setdefault(schedule, WeakSet()).add(owner)
+        OWNERS.setdefault(schedule, Noted()).add(owner, "")
 
 
 class Follows:
-    """What follows its constants; a copy has constants of its own."""
+    """What follows its constants; a deep copy, or a pickle, has constants of its own."""
 
     hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]]
 

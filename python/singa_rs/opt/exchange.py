@@ -14,8 +14,8 @@ Pair = tuple[Tensor, Tensor]
 
 
 def noting(pairs: Iterable[Pair], note: Callable[[Tensor, Tensor], None]) -> Iterator[Pair]:
-    """The pairs as they are, each of which `note` gets before. None is held once it is passed on,
-    so that the memory of a gradient is free as soon as it is used."""
+    """Yields the pairs unchanged, each after `note` has seen it. A pair is not held once it is
+    passed on, so that the memory of a gradient is free as soon as it is used."""
     for pair in pairs:
         note(*pair)
         ready = [pair]

@@ -66,7 +66,8 @@ class Scheduled(constants.Follows):
     _is_double = False
     #: The hyperparameters that were assigned since construction.
     _assigned: frozenset[str] = frozenset()
-    #: By hyperparameter, the version of its tensor when a constant was written into it.
+    #: By the text that names a hyperparameter in errors, the version of its tensor when a constant
+    #: was written into it.
     _versions: Mapping[str, int] = MappingProxyType({})
     #: Whether the constructor, with those of subclasses, has returned.
     _is_made = False
@@ -88,8 +89,8 @@ class Scheduled(constants.Follows):
                 object.__setattr__(self, "_assigned", self._assigned | {name})
             object.__setattr__(self, name, value)
             constants.own(self, value)
-            if before is not None and before == self._structure(name):
-                if name not in READ.get(self, ()):
+            if before is not None and before is self._structure(name):
+                if name not in READ.get(self):
                     return  # the new value is in a tensor
         elif self.__dict__.get(name, self) is value:
             return  # `+=` assigns the same object again
@@ -112,7 +113,7 @@ class Scheduled(constants.Follows):
                 yield name, self._structure(name)
             elif name not in ("_moments", "_assigned", "_versions"):
                 yield name, value
-        for name in READ.get(self, ()):
+        for name in READ.get(self):
             if type(schedule := self.__dict__.get(name)) is Constant:
                 yield f"({name})", repr(schedule.init_value)
 

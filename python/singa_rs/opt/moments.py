@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import tensor
+from ..autograd.leaves import is_member
 from ..errors import DTypeError
 from ..layer.check import mapping
 from ..layer.collect import staged
@@ -38,6 +39,11 @@ class _Slot:
         """Whether this slot may be that of a parameter: of its name, shape and dtype."""
         own = self.param
         return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
+
+    @property
+    def goes_by(self) -> str:
+        """The name that the parameter has now, if it is known by its own."""
+        return self.param.name if self.follows else self.given
 
     @property
     def is_gone(self) -> bool:
@@ -127,9 +133,8 @@ class Moments:
     def _find(self, param: Tensor, name: str) -> _Slot:
         if not isinstance(name, str):
             raise TypeError(f"apply: got {name!r:.80} for the name, want a str")
-        self._settle()
         for slot in self._slots.values():
-            if slot.given == name and is_same(slot.param, param):
+            if is_same(slot.param, param) and slot.goes_by == name:
                 return self._pass_on(slot, param)
         copies = [one for one in self._slots.values() if one.is_copy and one.fits(param, name)]
         if len(copies) > 1:
@@ -139,8 +144,10 @@ class Moments:
             )
         if copies:
             return self._pass_on(copies[0], param)
-        slot = self._slots[id(param)] = _Slot(param, name, "")
-        self._settle()
+        is_taken = any(slot.name == name for slot in self._slots.values())
+        slot = self._slots[id(param)] = _Slot(param, name, name)
+        if is_taken:
+            self._settle()
         return slot
 
     def _pass_on(self, slot: _Slot, param: Tensor) -> _Slot:
@@ -154,13 +161,13 @@ class Moments:
         and gives the others the names that their parameters have now."""
         slots = list(self._slots.values())
         for slot in slots:
-            if slot.follows:
-                slot.given = slot.param.name
+            slot.given = slot.goes_by
         last = {slot.given: slot for slot in slots}
         for key, slot in list(self._slots.items()):
-            # The next tensor without a name gets another number. Under other names than their own,
+            # The next tensor without a name gets another number. Apart from members of layers,
             # objects may be made anew for each step.
-            is_done = slot.param._name is None or last[slot.given] is not slot
+            is_replaced = last[slot.given] is not slot and is_member(slot.param)
+            is_done = slot.param._name is None or is_replaced
             if slot.follows and is_done and slot.is_gone:
                 del self._slots[key]
         del slots, last
@@ -197,7 +204,8 @@ class Moments:
     def name_of(self, param: Tensor) -> str:
         """What the moments of a parameter are reported as."""
         slot = self._slots.get(id(param)) or self._find(param, param.name)
-        self._settle()
+        if slot.given != slot.goes_by:
+            self._settle()
         return slot.name
 
     def waiting_value(self, kind: str, name: str) -> np.ndarray | None:

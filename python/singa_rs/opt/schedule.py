@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from .. import tensor
 from ..autograd.mode import mode
@@ -16,6 +16,7 @@ from ..refusals import Hinted, is_real
 from ..tensor import Tensor
 from ..tensor.numbers import plain_real
 from .arithmetic import AsNumber
+from .noted import Noted
 
 
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
@@ -104,7 +105,7 @@ class Constant(DecayScheduler):
         """The optimizers and groups that have it, each with the hyperparameter's name."""
         return [
             (owner, name)
-            for owner in tuple(OWNERS.get(self, ()))
+            for owner in OWNERS.get(self, Noted()).owners()
             for name in owner.hyperparameters
             if owner.__dict__.get(name) is self
         ]
@@ -117,7 +118,7 @@ class Constant(DecayScheduler):
     def __float__(self) -> float:
         if mode.nodes is not None:  # as the step depends on it
             for owner, name in self._places():
-                READ.setdefault(owner, set()).add(name)
+                READ.add(owner, name)
         return self.init_value
 
     def __bool__(self) -> bool:
@@ -138,9 +139,9 @@ class Constant(DecayScheduler):
 
 
 #: By constant, the optimizers and groups that have, or had, it as a hyperparameter.
-OWNERS: WeakKeyDictionary[Constant, WeakSet[Any]] = WeakKeyDictionary()
+OWNERS: WeakKeyDictionary[Constant, Noted] = WeakKeyDictionary()
 #: By optimizer or group, the hyperparameters whose numbers recorded steps have read.
-READ: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+READ = Noted()
 
 
 class ExponentialDecay(DecayScheduler):

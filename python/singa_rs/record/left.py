@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CONTAINERS = (tuple, list, dict)
 #: The attributes of a tensor that tell where it is kept.
-_NAMES = ("_name", "_default_name", "_path_name")
+_NAMES = ("_name", "_default_name", "_path_name", "_is_member")
 
 
 class Left(NamedTuple):

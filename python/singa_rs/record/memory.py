@@ -14,6 +14,7 @@ class Flags(NamedTuple):
     """The properties of a tensor, besides its value, that decide how it is treated."""
 
     requires_grad: bool
+    #: True, False, or what `requires_grad_` leaves (autograd/leaves.py).
     stores_grad: int
     #: Whether writes into it are part of the tape.
     is_intermediate: bool

@@ -205,16 +205,16 @@ def plan(
     return made
 
 
-def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
+def infer(op: str, function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
     """Lets the layers of a model infer their shapes, without running anything: they create their
-    parameters and states, which take no memory until they are needed.
+    parameters and states, which take no memory until they are needed. `op`: who asks.
 
     Raises:
         GraphError: the calling thread records; the function reads a value.
     """
     if is_recording():
         raise GraphError(
-            "compile: operations are being recorded, by device.record(), EnableGraph(True) or in a "
-            "step of another model, which cannot look into a model; compile or export it before"
+            f"{op}: got a call while operations are recorded (by device.record(), "
+            "EnableGraph(True) or another model's step), want it before the recording begins"
         )
     dry_run(Call.look, lambda traced: None, function, root, training, *given)

@@ -43,7 +43,8 @@ def save_step(
         OSError: the file cannot be written.
     """
     args, kwargs = replace(admitted(*given, root), _stand_in)
-    infer(function, root, training, args, kwargs)  # parameters and moments exist from here on
+    # Parameters and moments exist from here on.
+    infer("save_step", function, root, training, args, kwargs)
     with ExitStack() as undone:
         attempts = Attempts(most=2, leaves=False)
         first = _recorded(undone, Call(function, root, training, args, kwargs), attempts)

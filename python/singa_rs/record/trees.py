@@ -20,6 +20,7 @@ from ..tensor.keys import key_of
 OF_TENSORS = frozenset(
     """
     requires_grad grad _stores_grad _creator _source _base _views _name _default_name _path_name
+    _is_member _is_tied
     """.split()
 )
 KNOWN = OF_TENSORS | {"_is_cut"}

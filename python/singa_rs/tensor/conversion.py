@@ -131,8 +131,10 @@ class Conversions:
             reflected = _REFLECTED.get(ufunc)
             if reflected is not None and not isinstance(xs[0], _core.Handle):
                 return getattr(self, reflected)(xs[0])
-        out = kwargs.get("out", ())
-        if any(isinstance(one, _core.Handle) for one in out):
+        if ufunc is np.divmod:
+            return NotImplemented  # two results, of which neither would have a gradient
+        written = (*kwargs.get("out", ()), *(xs[:1] if method == "at" else ()))
+        if any(isinstance(one, _core.Handle) for one in written):
             raise TypeError(f"{ufunc.__name__}: NumPy cannot write into a Tensor, want {_COPY}")
         return getattr(ufunc, method)(*_arrays(xs), **_arrays(kwargs))
 

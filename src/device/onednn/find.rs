@@ -1,10 +1,11 @@
 //! Where to look for oneDNN: paths named by the environment or by the Python package, and the usual
 //! places.
 
-use crate::error::locked;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+
+use crate::error::locked;
 
 /// The variable that names the library's file.
 const PATH_VARIABLE: &str = "SINGA_RS_ONEDNN";

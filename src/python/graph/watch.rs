@@ -1,11 +1,12 @@
 //! Detects changes to a model's attributes that nothing reports.
 
-use crate::error::locked;
 use std::sync::{Mutex, MutexGuard};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyString};
 use pyo3::{PyTraverseError, PyVisit};
+
+use crate::error::locked;
 
 /// Where a program keeps a value.
 struct Place {

@@ -102,7 +102,8 @@ fn softmax_and_cross_entropy_become_one_pass_forward_and_one_backward() {
         let (names, _) = rewritten(cross_entropy(shape, -1).recorder, apply);
         assert_eq!(names, ["chain", "sum", "chain"], "{shape:?}");
     }
-    // Along another axis, or the last counted from the first, with rows that are too long, and with results that stay in the cache.
+    // Along another axis, or the last counted from the first; with rows that are too long, and with
+    // results that stay in the cache.
     for (shape, axis) in
         [([1024, 1024], 0), ([1024, 1024], 1), ([512, 5000], -1), ([512, 1000], -1)]
     {

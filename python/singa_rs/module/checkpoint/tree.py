@@ -54,7 +54,7 @@ class Encoder:
         if len(path) > _DEPTH:
             raise ValueError(f"{self._op}: {'.'.join(path):.80}...: nested too deeply")
         if value is None or isinstance(value, (bool, int, float, str)):
-            return _plain(value) if not _is_long(value) else {_INT: hex(value)}
+            return {_INT: hex(value)} if _is_long(value) else _plain(value)
         if isinstance(value, (Tensor, np.ndarray, np.generic)):
             return self._array(value, path)
         if isinstance(value, Mapping):
