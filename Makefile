@@ -219,8 +219,9 @@ format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-, := ,
-FOLDED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),-- -Clink-arg=-Wl$(,)--icf=all)
+ifeq ($(shell uname -sm),Linux x86_64)
+FOLDED := -- -Clink-arg=-Wl,--icf=all
+endif
 BUILD_WHEEL := maturin build --release --compression-level 9 --out dist
 # In a folder of its own, since the extension module of tests has the same name. The linker, LLD on
 # x86-64, keeps functions of the same instructions once.
