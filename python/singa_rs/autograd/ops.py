@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from .. import _core
@@ -147,3 +148,23 @@ def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, .
     shape = y.shape
     shapes = tuple(x.shape for x in xs)
     return None if all(s == shape for s in shapes) else shapes
+
+
+def part(x: Tensor, axis: int, first: int, last: int) -> Tensor:
+    """A view of the positions along an axis from `first` to before `last`."""
+    ranges = [(0, extent, 1) for extent in x.shape]
+    ranges[axis] = (first if last > first else 0, last - first, 1)
+    return x.view_slice(ranges)
+
+
+def turned(x: Tensor, axis: int) -> Tensor:
+    """A view with an axis in the opposite order."""
+    ranges = [(0, extent, 1) for extent in x.shape]
+    if count := x.shape[axis]:
+        ranges[axis] = (count - 1, count, -1)
+    return x.view_slice(ranges)
+
+
+def joined(parts: Iterable[Tensor], axis: int) -> Tensor:
+    """The parts that have any positions along an axis, one after another."""
+    return op("concat", axis=axis)(*(one for one in parts if one.shape[axis]))

@@ -122,12 +122,6 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     return ops.matmul(ops.swap(_rows(a)), _rows(b))
 
 
-def _part(x: Tensor, axis: int, first: int, last: int) -> Tensor:
-    """A range of an axis."""
-    ends = ((first, last - first, 1) if d == axis else (0, n, 1) for d, n in enumerate(x.shape))
-    return x.view_slice(list(ends))
-
-
 class Back:
     """The gradients of the weights, from those of the gates: products over all steps."""
 
@@ -145,8 +139,8 @@ class Back:
         start = ops.reshape(start, (1, rows, columns))
         join = ops.op("concat", axis=0)
         if not self.form.reverse:
-            return join(start, _part(all_, 0, 0, steps - 1))
-        before = join(_part(all_, 0, 1, steps), start)
+            return join(start, ops.part(all_, 0, 0, steps - 1))
+        before = join(ops.part(all_, 0, 1, steps), start)
         if not self.form.lengths:
             return before
         time = ops.arange(steps, all_, start=1)
@@ -162,7 +156,7 @@ class Back:
             return ops.full((states.shape[-1], d.shape[-1]), 0, d)
         early, late = (0, steps - 1), (1, steps)
         ends = (late, early) if self.form.reverse else (early, late)
-        return _product(_part(states, 0, *ends[0]), _part(d, 0, *ends[1]))
+        return _product(ops.part(states, 0, *ends[0]), ops.part(d, 0, *ends[1]))
 
     def weight(self) -> Tensor:
         """The gradient of the weights of the state."""
@@ -172,12 +166,14 @@ class Back:
             return _product(self._before("states", "state"), self.given)
         units = self.given.shape[-1] // 3
         before = self._before("states", "state")
-        gates = _product(before, _part(self.given, 2, 0, 2 * units))
+        gates = _product(before, ops.part(self.given, 2, 0, 2 * units))
         if self.form.cell == "linear_gru":
             candidate = _product(before, self.made[0])
         else:
-            reset = _part(self.saved["gates"], 2, units, 2 * units)
-            candidate = _product(ops.mul(reset, before), _part(self.given, 2, 2 * units, 3 * units))
+            reset = ops.part(self.saved["gates"], 2, units, 2 * units)
+            candidate = _product(
+                ops.mul(reset, before), ops.part(self.given, 2, 2 * units, 3 * units)
+            )
         return ops.op("concat", axis=1)(gates, candidate)
 
     def bias(self) -> Tensor:
@@ -189,7 +185,9 @@ class Back:
         before, cells = self._before("cells", "cell"), self.saved["cells"]
         units = cells.shape[-1]
         sums = (
-            ops.reduce_op("sum", (0, 1), False)(ops.mul(_part(self.given, 2, at, at + units), cell))
+            ops.reduce_op("sum", (0, 1), False)(
+                ops.mul(ops.part(self.given, 2, at, at + units), cell)
+            )
             for at, cell in ((0, before), (units, cells), (2 * units, before))
         )
         return ops.op("concat", axis=0)(*sums)

@@ -77,37 +77,24 @@ class CumProd(CumSum):
     def _sums(self, x: Tensor, dy: Tensor) -> Tensor:
         """For each place k, the sum over i >= k of `dy` at i times the elements from k + 1 to i (of
         exclusive products, over i > k, to i - 1): over 1, 2, 4, ... places, each of two before."""
-        count = x.shape[self.along]
-        sums, factors, span = dy, self._part(x, 1, count), 1
+        axis, count = self.along, x.shape[self.along]
+        sums, factors, span = dy, ops.part(x, axis, 1, count), 1
         if self.exclusive:
-            last = self._part(dy, 0, 1)
-            sums = self._joined(self._part(dy, 1, count), ops.full(last.shape, 0, dy))
+            last = ops.part(dy, axis, 0, 1)
+            sums = ops.joined([ops.part(dy, axis, 1, count), ops.full(last.shape, 0, dy)], axis)
         while span < count:
-            more = ops.mul(factors, self._part(sums, span, count))
-            near, rest = self._part(sums, 0, count - span), self._part(sums, count - span, count)
-            sums = self._joined(ops.add(near, more), rest)
+            more = ops.mul(factors, ops.part(sums, axis, span, count))
+            near = ops.part(sums, axis, 0, count - span)
+            rest = ops.part(sums, axis, count - span, count)
+            sums = ops.joined([ops.add(near, more), rest], axis)
             end, span = count - span, 2 * span
-            far = self._part(factors, span // 2, max(end, span // 2))
-            factors = ops.mul(self._part(factors, 0, max(count - span, 0)), far)
+            far = ops.part(factors, axis, span // 2, max(end, span // 2))
+            factors = ops.mul(ops.part(factors, axis, 0, max(count - span, 0)), far)
         return sums
-
-    def _part(self, x: Tensor, start: int, end: int) -> Tensor:
-        """The elements along the axis from `start` to before `end`."""
-        ranges = [(0, n, 1) for n in x.shape]
-        ranges[self.along] = (start, end - start, 1)
-        return x.view_slice(tuple(ranges))
-
-    def _joined(self, *parts: Tensor) -> Tensor:
-        return ops.op("concat", axis=self.along)(*parts)
 
     def _forwards(self, x: Tensor) -> Tensor:
         """The elements in the order in which they are multiplied."""
-        if not self.reverse:
-            return x
-        ranges = [(0, n, 1) for n in x.shape]
-        count = x.shape[self.along]
-        ranges[self.along] = (count - 1, count, -1)
-        return x.view_slice(tuple(ranges))
+        return ops.turned(x, self.along) if self.reverse else x
 
 
 def flattened(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
