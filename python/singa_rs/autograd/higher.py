@@ -47,8 +47,9 @@ def gradients_of(
     with _lines() if create_graph else no_grad():
         found = _walk(order, set(keys), {_vertex(y): seed}, create_graph)
     grads = [found.get(key) for key in keys]
-    below = _below(order) if create_graph or any(g is None for g in grads) else {}
-    grads = [_zeros(x, below) if g is None else g for x, g in zip(xs, grads, strict=True)]
+    if create_graph or any(g is None for g in grads):
+        below = Below(order)
+        grads = [_zeros(x, below) if g is None else g for x, g in zip(xs, grads, strict=True)]
     if create_graph:
         return [g if g is None else _derivative(g, below) for g in grads]
     for node in order:
@@ -62,8 +63,34 @@ def _order(y: Tensor) -> list[Operator]:
     return [] if y._creator is None else postorder(made_by(y)[0])
 
 
-#: What a tensor was made of: nodes and leaves that may be gone, by their identity.
-Below = dict[int, ref[Any]]
+class Below:
+    """The nodes and leaves that lead to a tensor, and so to its gradient, which may be gone; what
+    leads to a gradient among them is looked up when it is asked for."""
+
+    def __init__(self, order: list[Operator]) -> None:
+        found: dict[int, ref[Any]] = {}
+        inner: dict[int, Below] = {}
+        for node in order:
+            found[id(node)] = ref(node)
+            for leaf in node.edges:
+                if isinstance(leaf, Tensor):
+                    found[id(leaf)] = ref(leaf)
+            if isinstance(node, Derivative):
+                inner[id(node.below)] = node.below
+        self._found, self._inner = found, inner
+
+    def has(self, vertex: Any) -> bool:
+        """Whether a node or leaf leads to the tensor."""
+        open_: dict[int, Below] = {id(self): self}
+        seen: set[int] = set()
+        while open_:
+            key, one = open_.popitem()
+            known = one._found.get(id(vertex))
+            if known is not None and known() is vertex:
+                return True
+            seen.add(key)
+            open_ |= {k: inner for k, inner in one._inner.items() if k not in seen}
+        return False
 
 
 class Derivative(Rule):
@@ -82,24 +109,10 @@ class Derivative(Rule):
         return dys
 
 
-def _below(order: list[Operator]) -> Below:
-    """The nodes and leaves that lead to a tensor, which are those of its gradient, too."""
-    found: Below = {}
-    for node in order:
-        found[id(node)] = ref(node)
-        found |= {id(leaf): ref(leaf) for leaf in node.edges if isinstance(leaf, Tensor)}
-        if isinstance(node, Derivative):
-            found |= node.below
-    return found
-
-
 def _zeros(x: Tensor, below: Below) -> Tensor | None:
     """The gradient of what leads to a tensor that does not depend on it; None if it does not."""
     vertex = x if x._creator is None else made_by(x)[0]
-    known = below.get(id(vertex))
-    if known is None or known() is not vertex:
-        return None
-    return _constant(ops.full(x.shape, 0, x))
+    return _constant(ops.full(x.shape, 0, x)) if below.has(vertex) else None
 
 
 def _derivative(grad: Tensor, below: Below) -> Tensor:
