@@ -184,7 +184,7 @@ class Graphed(Layer):
             self.to_device(given[0].device if isinstance(given[0], Tensor) else self.device)
         self._compute_in(short)
         try:
-            record.infer("compile", type(self).forward, self, bool(is_train), given, {})
+            record.infer(type(self).forward, self, bool(is_train), given, {}, op="compile")
         except GraphError:
             if use_graph:
                 raise

@@ -166,7 +166,7 @@ def _inferred(function: Any, root: Any, given: Sequence[Placeholder]) -> tuple[S
         record.flatten(function(root, *tensors), results)
         found.extend(t.shape for t in results)
 
-    record.infer("graph", call, root, False, tuple(given), {})
+    record.infer(call, root, False, tuple(given), {}, op="graph")
     return tuple(found)
 
 

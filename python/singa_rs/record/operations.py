@@ -117,5 +117,5 @@ def operations(function: Callable[..., Any], root: Any, args: Sequence[Any]) -> 
             result = function(module, *given)
         flatten(result, made.results)
 
-    infer("graph", call, root, False, tuple(args), {})
+    infer(call, root, False, tuple(args), {}, op="graph")
     return made

@@ -205,7 +205,9 @@ def plan(
     return made
 
 
-def infer(op: str, function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
+def infer(
+    function: Callable[..., Any], root: Any, training: bool, *given: Any, op: str = "infer"
+) -> None:
     """Lets the layers of a model infer their shapes, without running anything: they create their
     parameters and states, which take no memory until they are needed. `op`: who asks.
 

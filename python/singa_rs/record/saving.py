@@ -44,7 +44,7 @@ def save_step(
     """
     args, kwargs = replace(admitted(*given, root), _stand_in)
     # Parameters and moments exist from here on.
-    infer("save_step", function, root, training, args, kwargs)
+    infer(function, root, training, args, kwargs, op="save_step")
     with ExitStack() as undone:
         attempts = Attempts(most=2, leaves=False)
         first = _recorded(undone, Call(function, root, training, args, kwargs), attempts)

@@ -39,7 +39,7 @@ def as_module(model: Any) -> Module:
 def make_parameters(root: Module, args: Sequence[Any]) -> None:
     """Lets the layers make their parameters, those of the model and those that its code reaches in
     another way, such as by a closure: no trace may show how parameters begin."""
-    record.infer("export", type(root).forward, root, False, tuple(args), {})
+    record.infer(type(root).forward, root, False, tuple(args), {}, op="export")
 
 
 class _Noted(record.Operations):
