@@ -116,7 +116,7 @@ def _in_rows(labels: Tensor, counts: Tensor, time: int) -> Tensor:
     batch, total = counts.shape[0], labels.shape[0]
     width = min(total, time + 1)
     ends = ops.op("scan", f="sum", axis=0, exclusive=False, reverse=False)(counts)
-    left = ops.scalar_op("sub", total, True)(ends.view_slice([(batch - 1, 1, 1)]))
+    left = ops.scalar_op("sub", total, True)(ops.part(ends, 0, batch - 1, batch))
     left = checked("ctc_loss", left, 1)
     starts = ops.add(ops.sub(ends, counts), left)
     places = ops.add(ops.reshape(starts, (batch, 1)), ops.arange(width, labels))

@@ -25,7 +25,7 @@ class OverMargin(Rule):
         self.places, self.counts = places, counts
 
     def forward(self, x: Tensor) -> Tensor:
-        rows, classes = x.shape
+        classes = x.shape[1]
         right, other = _times(self.places, self.counts)
         # Of equal keys others are first, so that they are not above the margin.
         keys = ops.op("concat", axis=1)(x, ops.scalar_op("sub", 1)(x))
@@ -34,7 +34,7 @@ class OverMargin(Rule):
         below = ops.mul(other, _running(right, reverse=False))
         above = ops.mul(right, _running(other, reverse=True))
         slopes = _back(ops.sub(below, above), order)
-        halves = (slopes.view_slice([(0, rows, 1), (i, classes, 1)]) for i in (0, classes))
+        halves = (ops.part(slopes, 1, at, at + classes) for at in (0, classes))
         slopes = ops.add(*halves)
         self.slopes = ops.cast(slopes, x.dtype)
         return ops.cast(ops.add(_total(below), _product(slopes, x)), x.dtype)

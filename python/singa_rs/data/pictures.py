@@ -41,16 +41,10 @@ def read_picture(op: str, path: Any, mode: str = "RGB") -> Any:
             with image.open(file) as opened:
                 upright = ImageOps.exif_transpose(opened)
                 return in_colours(f"{op}: {name}", upright, mode, opened.format)
-        except MemoryError:
+        except (CheckpointError, MemoryError):
             raise
-        except _Unscaled as error:
-            raise CheckpointError(str(error)) from None
         except Exception as error:  # decoders raise whatever damaged files lead them to
             raise CheckpointError(f"{op}: {name}: no picture, or damaged: {error}") from error
-
-
-class _Unscaled(ValueError):
-    """A picture whose pixels are of no known range."""
 
 
 def in_colours(op: str, picture: Any, mode: str, form: str | None = None) -> Any:
@@ -64,14 +58,14 @@ def in_colours(op: str, picture: Any, mode: str, form: str | None = None) -> Any
         form: the format of its file. PNG and PPM have 16 bits where Pillow has integers of 32.
 
     Raises:
-        ValueError: floats, or other integers of 32 bits, whose range nothing tells.
+        CheckpointError: floats, or other integers of 32 bits, whose range nothing tells.
     """
     if picture.mode.startswith("I;16") or (picture.mode == "I" and form in ("PNG", "PPM")):
         wide = np.asarray(picture).astype(np.uint32)
         picture = pillow(op).fromarray(((wide * 255 + 32767) // 65535).astype(np.uint8))
     elif picture.mode in ("I", "F"):
         have = f"pixels of Pillow's mode {picture.mode!r}"
-        raise _Unscaled(f"{op}: got {have}, whose range is not known, want 8 or 16 bits")
+        raise CheckpointError(f"{op}: got {have}, whose range is not known, want 8 or 16 bits")
     return picture.convert(mode)
 
 

@@ -10,10 +10,11 @@ from .noted import Noted
 from .schedule import OWNERS, Constant
 
 
-def own(owner: Any, schedule: Any) -> None:
-    """Notes that an optimizer, or a group, has a schedule, if that is a constant."""
+def own(owner: Any, name: str, schedule: Any) -> None:
+    """Notes that an optimizer, or a group, has a schedule as this hyperparameter, if that is a
+    constant."""
     if type(schedule) is Constant:
-        OWNERS.setdefault(schedule, Noted()).add(owner, "")
+        OWNERS.setdefault(schedule, Noted()).add(owner, name)
 
 
 class Follows:
@@ -27,7 +28,7 @@ class Follows:
             for name, value in (part or {}).items():  # of its dictionary, and of slots
                 object.__setattr__(self, name, value)
                 if name in self.hyperparameters:
-                    own(self, value)
+                    own(self, name, value)
 
 
 def restoring(owner: Any, restore: Callable[[bool], None]) -> Callable[[bool], None]:

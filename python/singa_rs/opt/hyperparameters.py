@@ -88,7 +88,7 @@ class Scheduled(constants.Follows):
             if self._is_made:
                 object.__setattr__(self, "_assigned", self._assigned | {name})
             object.__setattr__(self, name, value)
-            constants.own(self, value)
+            constants.own(self, name, value)
             if before is not None and before is self._structure(name):
                 if name not in READ.get(self):
                     return  # the new value is in a tensor

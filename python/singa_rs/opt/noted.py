@@ -27,6 +27,7 @@ class Noted:
         found = self._found.get(id(owner))
         return frozenset() if found is None else found[1]
 
-    def owners(self) -> list[Any]:
-        """The objects that live."""
-        return [one for ref, _ in tuple(self._found.values()) if (one := ref()) is not None]
+    def items(self) -> list[tuple[Any, str]]:
+        """Each object that lives, with each of its names."""
+        alive = [(ref(), names) for ref, names in tuple(self._found.values())]
+        return [(one, name) for one, names in alive if one is not None for name in names]

@@ -103,12 +103,8 @@ class Constant(DecayScheduler):
 
     def _places(self) -> list[tuple[Any, str]]:
         """The optimizers and groups that have it, each with the hyperparameter's name."""
-        return [
-            (owner, name)
-            for owner in OWNERS.get(self, Noted()).owners()
-            for name in owner.hyperparameters
-            if owner.__dict__.get(name) is self
-        ]
+        noted = OWNERS.get(self, Noted()).items()
+        return [(owner, name) for owner, name in noted if owner.__dict__.get(name) is self]
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,), whatever the step."""
@@ -138,7 +134,7 @@ class Constant(DecayScheduler):
         return f"Constant({self.init_value:g})"
 
 
-#: By constant, the optimizers and groups that have, or had, it as a hyperparameter.
+#: By constant, the hyperparameters of optimizers and groups that it is, or was.
 OWNERS: WeakKeyDictionary[Constant, Noted] = WeakKeyDictionary()
 #: By optimizer or group, the hyperparameters whose numbers recorded steps have read.
 READ = Noted()
