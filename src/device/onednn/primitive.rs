@@ -28,6 +28,11 @@ impl Choice<'_> {
     pub fn build(self) -> Result<Primitive> {
         self.described.build(self.tensors)
     }
+
+    /// Whether it is a convolution that unfolds its images into matrices.
+    pub fn unfolds(&self) -> bool {
+        self.described.implementation().contains("gemm")
+    }
 }
 
 /// A function of a primitive's result by which that is multiplied.

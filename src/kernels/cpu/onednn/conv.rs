@@ -47,9 +47,8 @@ pub fn prepare(
     }
     let problem = Problem { gate, ..Problem::new(pass, window, geometry.groups, &io) };
     for &compute in compute_types(io[0].dtype) {
-        // First with the images as they are, then with copies where they are not channels-last.
-        for copy in [false, true] {
-            let steps = problem.steps(library, compute, copy, width)?;
+        for attempt in [AS_THEY_ARE, COPIED, UNFOLDED] {
+            let steps = problem.steps(library, compute, attempt, width)?;
             if steps.is_some() {
                 return Ok(steps);
             }
@@ -57,6 +56,19 @@ pub fn prepare(
     }
     Ok(None)
 }
+
+/// How images that are not channels-last are passed.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// As copies that are.
+    copies: bool,
+    /// Even if oneDNN unfolds them into matrices, which takes up to five times as long as copies.
+    unfolds: bool,
+}
+
+const AS_THEY_ARE: Attempt = Attempt { copies: false, unfolds: false };
+const COPIED: Attempt = Attempt { copies: true, unfolds: true };
+const UNFOLDED: Attempt = Attempt { copies: false, unfolds: true };
 
 impl Problem {
     fn new(pass: Propagation, window: Window, groups: usize, io: &[Meta]) -> Self {
@@ -76,10 +88,10 @@ impl Problem {
         &self,
         library: &'static Library,
         compute: DType,
-        copy: bool,
+        attempt: Attempt,
         width: Option<Width>,
     ) -> Result<Option<Steps>> {
-        let [x, y] = [&self.x, &self.y].map(|t| image(&t.meta, compute, copy));
+        let [x, y] = [&self.x, &self.y].map(|t| image(&t.meta, compute, attempt.copies));
         let bias = self.bias.as_ref().map(|b| Meta::new(compute, b.meta.shape.clone()));
         let convolution = Convolution {
             library,
@@ -92,6 +104,9 @@ impl Problem {
             y: y.clone(),
         };
         let Some(whole) = convolution.choice(None)? else { return Ok(None) };
+        if whole.unfolds() && !attempt.unfolds {
+            return Ok(None);
+        }
         // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
         // if it contains one.
         let reads_garbage = self.pass == Propagation::GradWeight && compute != DType::Float32;

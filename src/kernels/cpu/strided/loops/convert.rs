@@ -21,17 +21,11 @@ pub unsafe fn copy(
     to_strides: [isize; 2],
     shape: Shape2,
 ) {
-    let mut walk = Walk {
-        from: [from_strides[0], from_strides[1]],
-        to: [to_strides[0], to_strides[1]],
-        count: [shape.rows, shape.columns],
-    };
+    let mut walk = Walk { from: from_strides, to: to_strides, count: [shape.rows, shape.columns] };
     // Runs the inner loop along the dimension with the strided side's smaller step.
     let turned = |s: [isize; 2]| s[0] != 0 && s[0].unsigned_abs() < s[1].unsigned_abs();
     if shape.rows > 1 && (turned(walk.from) || turned(walk.to)) {
-        walk.from.swap(0, 1);
-        walk.to.swap(0, 1);
-        walk.count.swap(0, 1);
+        walk = walk.turned();
     }
     // SAFETY: by the caller's promise.
     unsafe { by_size!(size, T => walk.run::<T>(from, to)) }
@@ -40,7 +34,10 @@ pub unsafe fn copy(
 /// What short rows are copied in, and the bytes of a row that is no longer short.
 type Unit = [u8; 16];
 const MOST: usize = 512;
+/// Rows and columns of a block that is transposed in registers.
+const SIDE: usize = 4;
 
+#[derive(Clone, Copy)]
 struct Walk {
     from: [isize; 2],
     to: [isize; 2],
@@ -48,6 +45,17 @@ struct Walk {
 }
 
 impl Walk {
+    /// The same with rows as columns.
+    fn turned(self) -> Walk {
+        let Walk { from, to, count } = self;
+        Walk { from: [from[1], from[0]], to: [to[1], to[0]], count: [count[1], count[0]] }
+    }
+
+    /// Whether rows are read, and columns written, as their elements follow one another.
+    fn transposes(&self, size: isize) -> bool {
+        self.from[1] == size && self.to[0] == size && self.count.iter().all(|&n| n >= SIDE)
+    }
+
     unsafe fn run<T: Copy>(&self, from: *const u8, to: *mut u8) {
         let (size, bytes) = (size_of::<T>() as isize, self.count[1] * size_of::<T>());
         let is_dense = self.from[1] == size && self.to[1] == size;
@@ -55,22 +63,77 @@ impl Walk {
             // SAFETY: by the promise of `copy`.
             return unsafe { self.units(from, to, bytes / size_of::<Unit>()) };
         }
-        for i in 0..self.count[0] as isize {
-            let from = from.wrapping_offset(i * self.from[0]).cast::<T>();
-            let to = to.wrapping_offset(i * self.to[0]).cast::<T>();
+        // SAFETY: by the promise of `copy`.
+        unsafe {
+            match [*self, self.turned()].into_iter().find(|walk| walk.transposes(size)) {
+                Some(walk) => walk.blocks::<T>(from, to),
+                None => self.lines::<T>(from, to),
+            }
+        }
+    }
+
+    /// Transposes block by block: a line of the cache is written in a few stores that follow one
+    /// another, where one element at a time would touch as many lines as there are columns.
+    unsafe fn blocks<T: Copy>(&self, from: *const u8, to: *mut u8) {
+        let [rows, columns] = self.count.map(|n| n / SIDE * SIDE);
+        for column in (0..columns).step_by(SIDE) {
+            for row in (0..rows).step_by(SIDE) {
+                let (from, to) = self.places(from, to, [row, column]);
+                // SAFETY: by the promise of `copy`.
+                unsafe { self.block::<T>(from.cast(), to.cast()) };
+            }
+        }
+        let (right, below) = ([0, columns], [rows, 0]);
+        for (at, count) in [
+            (right, [rows, self.count[1] - columns]),
+            (below, [self.count[0] - rows, self.count[1]]),
+        ] {
+            let (from, to) = self.places(from, to, at);
             // SAFETY: by the promise of `copy`.
-            unsafe { self.line(from, to) };
+            unsafe { Walk { count, ..*self }.lines::<T>(from, to) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn block<T: Copy>(&self, from: *const [T; SIDE], to: *mut [T; SIDE]) {
+        // SAFETY: by the promise of `copy`.
+        unsafe {
+            let rows: [[T; SIDE]; SIDE] =
+                std::array::from_fn(|row| from.byte_offset(row as isize * self.from[0]).read());
+            let column = |i: usize| rows.map(|row| row[i]);
+            for i in 0..SIDE {
+                to.byte_offset(i as isize * self.to[1]).write(column(i));
+            }
+        }
+    }
+
+    /// The addresses of an element.
+    #[inline(always)]
+    fn places(
+        &self,
+        from: *const u8,
+        to: *mut u8,
+        [row, column]: [usize; 2],
+    ) -> (*const u8, *mut u8) {
+        let offset = |s: [isize; 2]| row as isize * s[0] + column as isize * s[1];
+        (from.wrapping_offset(offset(self.from)), to.wrapping_offset(offset(self.to)))
+    }
+
+    unsafe fn lines<T: Copy>(&self, from: *const u8, to: *mut u8) {
+        for row in 0..self.count[0] {
+            let (from, to) = self.places(from, to, [row, 0]);
+            // SAFETY: by the promise of `copy`.
+            unsafe { self.line::<T>(from.cast(), to.cast()) };
         }
     }
 
     /// Copies rows of a few units, for which a call of a function would take too long.
     unsafe fn units(&self, from: *const u8, to: *mut u8, count: usize) {
-        for i in 0..self.count[0] as isize {
-            let from = from.wrapping_offset(i * self.from[0]).cast::<Unit>();
-            let to = to.wrapping_offset(i * self.to[0]).cast::<Unit>();
+        for row in 0..self.count[0] {
+            let (from, to) = self.places(from, to, [row, 0]);
             for k in 0..count {
                 // SAFETY: by the promise of `copy`.
-                unsafe { to.add(k).write(from.add(k).read()) };
+                unsafe { to.cast::<Unit>().add(k).write(from.cast::<Unit>().add(k).read()) };
             }
         }
     }
