@@ -43,6 +43,7 @@ impl DType {
     ];
 
     /// The types that are computed with.
+    #[cfg(test)]
     pub const COMPUTED: [DType; 9] = *DType::ALL.first_chunk().expect("they come first");
 
     /// The float type that sums of elements are kept in.

@@ -274,14 +274,6 @@ fn list<T: std::fmt::Display>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the error from the enclosing function.
-#[macro_export]
-macro_rules! bail {
-    ($error:expr) => {
-        return Err($error)
-    };
-}
-
 /// Returns the error from the enclosing function unless the condition holds.
 #[macro_export]
 macro_rules! ensure {

@@ -23,7 +23,7 @@ use crate::error::{Error, Result, locked};
 use crate::graph::{Bound, Graph, Origin, Place, Stopped};
 use crate::ops::View;
 use agreement::Agreement;
-use bind::Slot;
+use bind::{Captured, Slot};
 pub use compare::Compared;
 pub(super) use constants::Constants;
 pub use constants::Kept;
@@ -40,7 +40,7 @@ pub struct Executable {
     origins: Vec<Origin>,
     pub(super) arguments: Vec<Place>,
     pub(super) results: Vec<Place>,
-    pub(super) captured: Vec<(u32, Arc<Block>)>,
+    pub(super) captured: Captured,
     pub(super) slots: Vec<Slot>,
     /// The memory budget of the arena, in bytes.
     pub(super) budget: Option<usize>,
@@ -49,14 +49,7 @@ pub struct Executable {
     /// Runs nodes, and checks their outputs if that was requested.
     replay: Replay,
     agreement: Agreement,
-    /// The nodes that run user code, in order.
-    hosts: Vec<usize>,
-    /// The nodes that can fail because of the values of arguments.
-    checked: Vec<usize>,
-    /// The arguments that these check.
-    judged: Vec<usize>,
-    /// Whether a run is so short that releasing and retaking the GIL would take longer.
-    is_short: bool,
+    special: Special,
     pub(super) arena: Arc<Reserved>,
     moves: AtomicU64,
     runs: AtomicU64,
@@ -89,44 +82,35 @@ impl Executable {
     /// any error of [`Graph::new`].
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
         heap::expect(recording.queue.ops().len().saturating_mul(BYTES_A_NODE))?;
-        let Made { graph, constants, budget, fault } = recording.graph(engine, options)?;
+        let made = recording.graph(engine, options)?;
         let arena = engine.arena()?;
-        let bound = Bound::new(&graph, arena.start().as_ptr());
-        let memo = constants.as_ref().map(|constants| constants.memo(arena.start().as_ptr()));
-        let captured = recording.captured();
-        captured.iter().for_each(|(_, block)| block.set_captured(true));
-        let nodes = graph.kernels();
-        let is_host = |&n: &usize| nodes[n].effects.host;
-        let hosts = (0..nodes.len()).filter(is_host).collect::<Vec<_>>();
-        let checked: Vec<usize> =
-            (0..nodes.len()).filter(|&n| graph.is_checked_before(n)).collect();
-        let judged = judged(&graph, &checked, &recording.arguments);
+        let made = Executable::of(made, arena, recording, options);
         heap::release();
-        Ok(Executable {
-            replay: if options.check_finite { replay::replay_checked } else { replay::replay },
-            is_short: hosts.is_empty()
-                && nodes.len() <= MOST_SHORT
-                && nodes.iter().all(|node| node.is_short),
+        Ok(made)
+    }
+
+    fn of(made: Made, arena: Arc<Reserved>, recording: &Recording, options: &Options) -> Self {
+        let Made { graph, constants, budget, fault } = made;
+        Executable {
             device: recording.device().clone(),
-            agreement: Agreement::of(recording),
             origins: recording.origins().to_vec(),
             arguments: recording.arguments.clone(),
             results: recording.results.clone(),
-            slots: recording.slots(),
-            captured,
-            hosts,
-            checked,
-            judged,
+            replay: if options.check_finite { replay::replay_checked } else { replay::replay },
+            agreement: Agreement::of(recording),
+            special: Special::of(&graph, &recording.arguments),
+            state: Mutex::new(State::new(&graph, constants.as_ref(), &arena)),
+            captured: Captured::of(recording),
+            slots: Slot::all(recording),
             arena,
             moves: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             reached: AtomicUsize::new(NOT_FAILED),
-            state: Mutex::new(State { bound, memo, passed: Vec::new(), is_ready: false }),
             graph,
             constants,
             budget,
             fault,
-        })
+        }
     }
 
     /// The bug in the optimised graph, if this one fell back to the operations as recorded.
@@ -151,7 +135,7 @@ impl Executable {
 
     /// Whether a run is so short that releasing and retaking the GIL would take longer.
     pub fn is_short(&self) -> bool {
-        self.is_short
+        self.special.is_short
     }
 
     /// Runs the graph once on these arguments, for which [`Executable::fits`] holds; returns the
@@ -191,7 +175,7 @@ impl Executable {
 
     /// Whether any node runs user code or exchanges with other processes.
     pub(super) fn has_hosts(&self) -> bool {
-        !self.hosts.is_empty()
+        !self.special.hosts.is_empty()
     }
 
     /// How many runs have completed; all runs of one measurement count as one.
@@ -233,6 +217,39 @@ const BYTES_A_NODE: usize = 4 << 10;
 /// Graphs with more nodes never count as short.
 const MOST_SHORT: usize = 64;
 
+impl State {
+    fn new(graph: &Graph, constants: Option<&Constants>, arena: &Reserved) -> State {
+        let start = arena.start().as_ptr();
+        let memo = constants.map(|constants| constants.memo(start));
+        State { bound: Bound::new(graph, start), memo, passed: Vec::new(), is_ready: false }
+    }
+}
+
+/// Nodes that a run treats differently.
+struct Special {
+    /// Those that run user code, in order.
+    hosts: Vec<usize>,
+    /// Those that can fail because of the values of arguments.
+    checked: Vec<usize>,
+    /// The arguments that these check.
+    judged: Vec<usize>,
+    /// Whether a run is so short that releasing and retaking the GIL would take longer.
+    is_short: bool,
+}
+
+impl Special {
+    fn of(graph: &Graph, arguments: &[Place]) -> Special {
+        let nodes = graph.kernels();
+        let hosts: Vec<usize> = (0..nodes.len()).filter(|&n| nodes[n].effects.host).collect();
+        let is_checked = |&n: &usize| graph.is_checked_before(n);
+        let checked: Vec<usize> = (0..nodes.len()).filter(is_checked).collect();
+        let judged = judged(graph, &checked, arguments);
+        let is_small = hosts.is_empty() && nodes.len() <= MOST_SHORT;
+        let is_short = is_small && nodes.iter().all(|node| node.is_short);
+        Special { hosts, checked, judged, is_short }
+    }
+}
+
 /// The arguments whose values these nodes check.
 fn judged(graph: &Graph, checked: &[usize], arguments: &[Place]) -> Vec<usize> {
     let blocks = checked.iter().flat_map(|&n| {
@@ -245,7 +262,6 @@ fn judged(graph: &Graph, checked: &[usize], arguments: &[Place]) -> Vec<usize> {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        self.captured.iter().for_each(|(_, block)| block.set_captured(false));
         if self.state().is_ready {
             self.arena.leave(self.arena_bytes());
         }

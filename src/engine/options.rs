@@ -58,6 +58,7 @@ impl Limits {
 
 impl Options {
     /// No rewriting, reordering or recomputation.
+    #[cfg(test)]
     pub const AS_RECORDED: Options = Options { rewrite: false, ..Options::DEFAULT };
 
     const DEFAULT: Options = Options {

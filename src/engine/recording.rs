@@ -256,6 +256,22 @@ impl Recording {
         self
     }
 
+    /// The blocks that existed before the recording, with their numbers.
+    pub fn captured(&self) -> Vec<(u32, Arc<Block>)> {
+        let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
+        let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
+        let captured = blocks.filter(|(_, (_, source))| is_captured(source));
+        captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
+    }
+
+    /// Whether captured blocks may overlap, as memory of another library may. Dependency analysis
+    /// does not account for that.
+    pub fn has_aliases(&self) -> bool {
+        let captured = self.captured();
+        let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
+        lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))
+    }
+
     /// The device of the recording.
     pub fn device(&self) -> &Arc<Device> {
         &self.device

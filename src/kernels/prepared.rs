@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::{Kernel, Target, Width};
 use crate::device::Device;
 use crate::error::Result;
-use crate::ops::call::{Call, Parts};
-use crate::ops::{Kind, View};
+use crate::ops::call::Call;
+#[cfg(test)]
+use crate::ops::{Kind, View, call::Parts};
 
 /// An operation that moves fewer bytes than this, and does little arithmetic per byte, is short.
 const SHORT_BYTES: u64 = 256 << 10;
@@ -53,29 +54,6 @@ impl Prepared {
         Prepared { call, target, threads, kernel, width, is_short }
     }
 
-    /// Infers and checks an operation, and prepares its kernel on the device of its tensors, the
-    /// host if there are none. Outputs may be given if their
-    /// strides differ from the inferred ones.
-    ///
-    /// # Errors
-    /// The errors of the family's checks, and as [`Prepared::new`].
-    pub fn of(
-        kind: &Kind,
-        inputs: &[View],
-        given: Option<&[View]>,
-        threads: usize,
-    ) -> Result<Self> {
-        let mut views = inputs.iter().chain(given.unwrap_or_default());
-        let device = views.next().map_or(super::host(), |view| view.block.device());
-        Prepared::new(Arc::new(Parts { kind, inputs, given }.call()?), device, threads)
-    }
-
-    /// Changes the call, for which the kernel was not made.
-    #[cfg(test)]
-    pub fn change(&mut self, change: impl FnOnce(&mut Call)) {
-        change(Arc::make_mut(&mut self.call));
-    }
-
     /// The operation and the metas of its tensors.
     pub fn call(&self) -> &Arc<Call> {
         &self.call
@@ -93,6 +71,30 @@ impl Deref for Prepared {
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.call.fmt(f)
+    }
+}
+
+#[cfg(test)]
+impl Prepared {
+    /// Infers and checks an operation, and prepares its kernel on the device of its tensors, the
+    /// host if there are none. Outputs may be given if their strides differ from the inferred ones.
+    ///
+    /// # Errors
+    /// The errors of the family's checks, and as [`Prepared::new`].
+    pub fn of(
+        kind: &Kind,
+        inputs: &[View],
+        given: Option<&[View]>,
+        threads: usize,
+    ) -> Result<Self> {
+        let mut views = inputs.iter().chain(given.unwrap_or_default());
+        let device = views.next().map_or(super::host(), |view| view.block.device());
+        Prepared::new(Arc::new(Parts { kind, inputs, given }.call()?), device, threads)
+    }
+
+    /// Changes the call, for which the kernel was not made.
+    pub fn change(&mut self, change: impl FnOnce(&mut Call)) {
+        change(Arc::make_mut(&mut self.call));
     }
 }
 

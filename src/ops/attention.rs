@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::random::{check_state, is_zero};
-use super::{Cost, Effects, Family, Kind, Meta, Metas, Real, check_float};
+use super::{Cost, Effects, Family, Kind, Meta, Metas, Real, check_dtypes, check_meta, product};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -112,7 +112,8 @@ impl Rule {
     /// Of the inputs that the data may make invalid, the numbers, if the first extra is `first`.
     fn checked(&self, first: usize) -> &'static [usize] {
         const ONE: [[usize; 1]; 8] = [[0], [1], [2], [3], [4], [5], [6], [7]];
-        const TWO: [[usize; 2]; 7] = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7]];
+        const TWO: [[usize; 2]; 8] =
+            [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]];
         let at = first + usize::from(self.mask);
         match (self.lengths, self.start) {
             (true, true) => &TWO[at],
@@ -129,6 +130,7 @@ impl Rule {
         let share = || Error::value(op, format!("dropout {dropout}"), "a share from 0 to below 1");
         crate::ensure!((0.0..1.0).contains(&dropout), share());
         let sizes = Sizes::new(op, qkv)?;
+        sizes.scores().checked_numel(op)?;
         let extra = self.extra(rest.iter().copied());
         if let Some(mask) = extra.mask {
             check_mask(op, mask, qkv[0].dtype, &sizes)?;
@@ -157,10 +159,7 @@ impl Sizes {
     /// # Errors
     /// [`Error::Shape`] and [`Error::DType`] where they do not fit together.
     pub fn new(op: &'static str, qkv: [&Meta; 3]) -> Result<Self> {
-        check_float(op, qkv[0])?;
-        let dtypes = || qkv.map(|meta| meta.dtype);
-        let same = dtypes() == [qkv[0].dtype; 3];
-        crate::ensure!(same, Error::dtype(op, dtypes(), "one float dtype"));
+        check_dtypes(op, &qkv, DType::is_float, "one float dtype")?;
         let [q, k, v] = qkv.map(|meta| &meta.shape);
         let bad = |want: &str| Error::shape(op, [q, k, v], want);
         let rank = q.rank();
@@ -204,10 +203,8 @@ impl Sizes {
 
     /// Exponentials, and two operations of each of `products` for each element of a key.
     fn cost(&self, io: &[&Meta], products: u64) -> Cost {
-        let scores = (self.rows() * self.lengths[1]) as u64;
         let each = 24 + products * (self.widths[0] + self.widths[1]) as u64;
-        let bytes = io.iter().map(|meta| meta.bytes() as u64).sum();
-        Cost { flops: scores * each, behind: 0, bytes }
+        Cost::of(io, product(&self.scores()).saturating_mul(each))
     }
 }
 
@@ -281,7 +278,7 @@ pub const DRAWN_TOGETHER: usize = 64;
 
 /// The blocks of four numbers that the pattern of all weights takes.
 fn blocks_drawn(sizes: &Sizes) -> u64 {
-    (sizes.rows() * sizes.lengths[1].next_multiple_of(DRAWN_TOGETHER) / 4) as u64
+    product(&[sizes.rows(), sizes.lengths[1].next_multiple_of(DRAWN_TOGETHER)]) / 4
 }
 
 impl Family for AttentionGrad {
@@ -295,9 +292,9 @@ impl Family for AttentionGrad {
         let sizes = self.rule.check(self.name(), [q, k, v], rest)?;
         let result = q.shape.with(q.shape.rank() - 1, sizes.widths[1]);
         let rows: Shape = q.shape[..q.shape.rank() - 1].into();
-        self.check("dy", dy, q.dtype, &result)?;
-        self.check("y", y, q.dtype, &result)?;
-        self.check("lse", lse, q.dtype.wide(), &rows)?;
+        check_meta(self.name(), "dy", dy, q.dtype, &result)?;
+        check_meta(self.name(), "y", y, q.dtype, &result)?;
+        check_meta(self.name(), "lse", lse, q.dtype.wide(), &rows)?;
         let mut made: Metas = [q, k, v].map(|meta| meta.like(meta.dtype)).into_iter().collect();
         if self.scores {
             made.push(Meta::new(q.dtype.wide(), sizes.scores()));
@@ -315,12 +312,38 @@ impl Family for AttentionGrad {
     }
 }
 
-impl AttentionGrad {
-    fn check(&self, what: &str, meta: &Meta, dtype: DType, shape: &Shape) -> Result<()> {
-        let want = || format!("a {what} of shape {shape}");
-        crate::ensure!(meta.shape == *shape, Error::shape(self.name(), [&meta.shape], want()));
-        let want = || format!("a {what} of dtype {dtype}");
-        crate::ensure!(meta.dtype == dtype, Error::dtype(self.name(), [meta.dtype], want()));
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule([mask, lengths, start, drops]: [bool; 4]) -> Rule {
+        let dropout = Real(if drops { 0.5 } else { 0.0 });
+        Rule { scale: Real(1.0), causal: start, dropout, mask, lengths, start }
+    }
+
+    #[test]
+    fn numbers_of_keys_and_positions_are_checked_wherever_they_stand() {
+        for bits in 0..16 {
+            let rule = rule([1, 2, 4, 8].map(|bit| bits & bit != 0));
+            let forward = Attention { rule: rule.clone(), offset: 0 };
+            let gradient = AttentionGrad { rule: rule.clone(), scores: false };
+            for (family, first) in [(&forward as &dyn Family, 3), (&gradient, 6)] {
+                let Extra { lengths, start, .. } = rule.extra(first..first + 4);
+                let want: Vec<usize> = lengths.into_iter().chain(start).collect();
+                assert_eq!(family.checked(), want, "{rule:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn scores_have_a_number() {
+        let meta = |length| Meta::new(DType::Float32, [1, 1, length, 1]);
+        let infer = |length| {
+            let (qkv, state) = (meta(length), Meta::new(DType::Int64, [2]));
+            let op = Attention { rule: rule([false, false, false, true]), offset: 0 };
+            op.infer(&[&qkv, &qkv, &qkv, &state])
+        };
+        assert!(infer(1 << 20).is_ok());
+        assert!(matches!(infer(1 << 30), Err(Error::Shape { .. })));
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::geometry::{Axes, Geometry, by_rank, spatial};
-use super::{Cost, Family, Meta, Metas, exactly, two_or_three};
+use super::{Cost, Family, Meta, Metas, check_dtypes, exactly, product, two_or_three};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -59,10 +59,10 @@ impl Family for Conv {
         let output = self.geometry.output(name, spatial(&x.shape), spatial(&w.shape))?;
         check_channels(name, [x, w], &self.geometry, x.shape[1])?;
         if let Some(bias) = bias {
-            let want = format!("a bias of shape ({},)", w.shape[0]);
+            let want = || format!("a bias of shape ({},)", w.shape[0]);
             crate::ensure!(
                 bias.shape[..] == [w.shape[0]],
-                Error::shape(name, [&x.shape, &w.shape, &bias.shape], want)
+                Error::shape(name, [&x.shape, &w.shape, &bias.shape], want())
             );
         }
         channels_last(name, x.dtype, [x.shape[0], w.shape[0]], &output)
@@ -128,11 +128,7 @@ impl Family for ConvGradWeight {
 }
 
 fn check_types(op: &'static str, inputs: &[&Meta]) -> Result<()> {
-    let types = inputs.iter().map(|m| m.dtype);
-    let dtype = inputs[0].dtype;
-    let fits = dtype.is_float() && types.clone().all(|t| t == dtype);
-    crate::ensure!(fits, Error::dtype(op, types, "one float type"));
-    Ok(())
+    check_dtypes(op, inputs, DType::is_float, "one float type")
 }
 
 fn check_ranks(
@@ -216,7 +212,5 @@ pub fn channels_innermost(rank: usize) -> SmallVec<[isize; 5]> {
 
 /// Each element of the result `y` is a sum over the weights of one output channel.
 fn cost(io: &[&Meta], y: &Meta, w: &Meta) -> Cost {
-    let taps: u64 = w.shape[1..].iter().map(|&e| e as u64).product();
-    let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-    Cost { flops: 2 * y.numel() as u64 * taps, behind: 0, bytes }
+    Cost::of(io, product(&w.shape[1..]).saturating_mul(product(&[2, y.numel()])))
 }

@@ -251,8 +251,8 @@ impl Family for Concat {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let name = self.name();
-        let none = Error::arity(name, 0, "one or more");
-        let first = *inputs.first().ok_or(none)?;
+        let none = || Error::arity(name, 0, "one or more");
+        let first = *inputs.first().ok_or_else(none)?;
         elementwise::same_dtype(name, inputs)?;
         let shape = self.shape(inputs, first.shape.axis(name, self.axis)?)?;
         let ordered = inputs.iter().find(|m| m.numel() > 0 && !view::repeats(m));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, check_float, check_meta, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -36,7 +36,7 @@ pub struct SoftmaxCrossEntropyGrad {
 /// # Errors
 /// [`Error::Shape`] and [`Error::DType`] where it can be neither.
 pub fn has_labels(op: &'static str, x: &Meta, t: &Meta) -> Result<bool> {
-    crate::ensure!(x.dtype.is_float(), not_float(op, x));
+    check_float(op, x)?;
     crate::ensure!(x.shape.rank() == 2, Error::shape(op, [&x.shape], "logits of shape (N, C)"));
     let n = x.shape[0];
     if t.shape == Shape::from([n]) || t.shape == Shape::from([n, 1]) {
@@ -49,10 +49,6 @@ pub fn has_labels(op: &'static str, x: &Meta, t: &Meta) -> Result<bool> {
     let want = || format!("weights of dtype {}", x.dtype);
     crate::ensure!(t.dtype == x.dtype, Error::dtype(op, [x.dtype, t.dtype], want()));
     Ok(false)
-}
-
-fn not_float(op: &'static str, x: &Meta) -> Error {
-    Error::dtype(op, [x.dtype], "logits of a float dtype")
 }
 
 catalog!(
@@ -89,8 +85,8 @@ impl Family for SoftmaxCrossEntropyGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dloss, x, t, lse] = exactly(self.name(), inputs)?;
         has_labels(self.name(), x, t)?;
-        self.check("dloss", dloss, x.dtype, [1].into())?;
-        self.check("lse", lse, DType::Float64, [x.shape[0], 2].into())?;
+        check_meta(self.name(), "dloss", dloss, x.dtype, &[1].into())?;
+        check_meta(self.name(), "lse", lse, DType::Float64, &[x.shape[0], 2].into())?;
         Ok(smallvec::smallvec![x.like(x.dtype)])
     }
 
@@ -104,15 +100,5 @@ impl Family for SoftmaxCrossEntropyGrad {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 16)
-    }
-}
-
-impl SoftmaxCrossEntropyGrad {
-    fn check(&self, what: &str, meta: &Meta, dtype: DType, shape: Shape) -> Result<()> {
-        let want = || format!("a {what} of shape {shape}");
-        crate::ensure!(meta.shape == shape, Error::shape(self.name(), [&meta.shape], want()));
-        let want = || format!("a {what} of dtype {dtype}");
-        crate::ensure!(meta.dtype == dtype, Error::dtype(self.name(), [meta.dtype], want()));
-        Ok(())
     }
 }

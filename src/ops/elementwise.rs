@@ -1,7 +1,7 @@
 //! What elementwise operations have in common: the shape and memory order of their results, and
 //! scalars converted to elements.
 
-use super::{Meta, Scalar};
+use super::{Meta, Scalar, check_dtypes};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -33,10 +33,7 @@ pub fn result(dtype: DType, shape: Shape, inputs: &[&Meta]) -> Meta {
 /// # Errors
 /// [`Error::DType`] with all dtypes.
 pub fn same_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
-    let same = inputs.windows(2).all(|w| w[0].dtype == w[1].dtype);
-    let all = inputs.iter().map(|m| m.dtype);
-    crate::ensure!(same, Error::dtype(op, all, "tensors of one dtype"));
-    Ok(())
+    check_dtypes(op, inputs, |_| true, "tensors of one dtype")
 }
 
 /// A scalar converted to an element of the tensor's dtype.
@@ -57,8 +54,8 @@ pub fn element<T: Element>(op: &'static str, scalar: Scalar) -> Result<T> {
         Scalar::Int(value) => value,
         Scalar::Real(real) => {
             let whole = real.0.trunc() == real.0 && real.0.is_finite();
-            let want = format!("a whole number for {dtype}, not {}: cast first", real.0);
-            crate::ensure!(whole, Error::dtype(op, [dtype], want));
+            let want = || format!("a whole number for {dtype}, not {}: cast first", real.0);
+            crate::ensure!(whole, Error::dtype(op, [dtype], want()));
             crate::ensure!(
                 real.0.abs() < i64::MAX as f64 || real.0 == i64::MIN as f64,
                 out_of_range(op, real.0, dtype)

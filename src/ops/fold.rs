@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
 use super::norm::BatchNormInference;
-use super::{Family, Meta, Metas, Real, exactly};
+use super::{Family, Meta, Metas, Real, check_dtypes, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// (scale, var) -> `scale / sqrt(var + eps)`, as [`BatchNormInference`] computes it; all (C,).
@@ -72,11 +73,5 @@ impl Family for FoldBatchNorm {
 }
 
 fn check_types(op: &'static str, inputs: &[&Meta]) -> Result<()> {
-    use crate::dtype::DType::{Float32, Float64};
-    let dtype = inputs[0].dtype;
-    let fits =
-        matches!(dtype, Float32 | Float64) && inputs.iter().all(|input| input.dtype == dtype);
-    let types = inputs.iter().map(|input| input.dtype);
-    crate::ensure!(fits, Error::dtype(op, types, "float32 or float64 for all"));
-    Ok(())
+    check_dtypes(op, inputs, DType::is_wide_float, "float32 or float64 for all")
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, check_dtypes, exactly, product};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -21,20 +22,16 @@ impl Family for Matmul {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [a, b] = exactly(self.name(), inputs)?;
-        let is_number = a.dtype.is_float() || a.dtype.is_int();
-        crate::ensure!(
-            a.dtype == b.dtype && is_number,
-            Error::dtype(self.name(), [a.dtype, b.dtype], "two equal float or integer types")
-        );
+        let is_number = |dtype: DType| dtype.is_float() || dtype.is_int();
+        check_dtypes(self.name(), inputs, is_number, "two equal float or integer types")?;
         let shape = product_shape(&a.shape, &b.shape)?;
         shape.checked_numel(self.name())?;
         Ok(smallvec::smallvec![Meta::new(a.dtype, shape)])
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
-        let depth = *io[0].shape.last().expect("checked by infer") as u64;
-        let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-        Cost { flops: 2 * io[2].numel() as u64 * depth, behind: 0, bytes }
+        let depth = *io[0].shape.last().expect("checked by infer");
+        Cost::of(io, product(&[2, io[2].numel(), depth]))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, check_float, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Shape, memory_order};
@@ -109,10 +109,7 @@ impl Family for GatherGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, indices] = exactly(self.name(), inputs)?;
         check_indices(self.name(), [dy.dtype, indices.dtype])?;
-        crate::ensure!(
-            dy.dtype.is_float(),
-            Error::dtype(self.name(), [dy.dtype], "a gradient of a float dtype")
-        );
+        check_float(self.name(), dy)?;
         let (shape, _) = self.shape(dy, indices)?;
         Ok(smallvec::smallvec![Meta::new(dy.dtype, shape)])
     }
@@ -147,6 +144,10 @@ impl Family for GatherElements {
         Ok(smallvec::smallvec![Meta::new(x.dtype, places.shape.clone())])
     }
 
+    fn may_fail(&self) -> bool {
+        true
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[1..], 2)
     }
@@ -173,9 +174,7 @@ impl Family for GatherElementsGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, places] = exactly(self.name(), inputs)?;
         check_places(self.name(), [dy.dtype, places.dtype])?;
-        let is_float = dy.dtype.is_float();
-        let want = "a gradient of a float dtype";
-        crate::ensure!(is_float, Error::dtype(self.name(), [dy.dtype, places.dtype], want));
+        check_float(self.name(), dy)?;
         let axis = dy.shape.axis(self.name(), self.axis)?;
         let want = || format!("places of the gradient's shape {}", dy.shape);
         let bad = || Error::shape(self.name(), [&dy.shape, &places.shape], want());
@@ -184,6 +183,10 @@ impl Family for GatherElementsGrad {
         shape[axis] = self.size;
         shape.checked_numel(self.name())?;
         Ok(smallvec::smallvec![Meta::new(dy.dtype, shape)])
+    }
+
+    fn may_fail(&self) -> bool {
+        true
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::norm::{check_eps, parameter};
-use super::{Cost, Family, Meta, Metas, Real, check_float, exactly, two_or_three};
+use super::norm::check_eps;
+use super::{Cost, Family, Meta, Metas, Real, check_float, check_meta, exactly, two_or_three};
 use crate::error::{Error, Result};
 
 /// (x, scale, bias) -> (y, mean, inverse): `y = (x - mean) * inverse * scale + bias` for x of shape
@@ -52,8 +52,9 @@ impl Family for LayerNormGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, x, scale, mean, inverse] = exactly(self.name(), inputs)?;
         let statistics = check(self.name(), x, [Some(scale), None])?;
-        for (given, want) in [(dy, x), (mean, &statistics), (inverse, &statistics)] {
-            fits(self.name(), given, want)?;
+        check_meta(self.name(), "dy", dy, x.dtype, &x.shape)?;
+        for given in [mean, inverse] {
+            check_meta(self.name(), "a statistic", given, statistics.dtype, &statistics.shape)?;
         }
         let vector = Meta::new(x.dtype, [x.shape[1]]);
         Ok(smallvec::smallvec![x.like(x.dtype), vector.clone(), vector])
@@ -72,16 +73,9 @@ impl Family for LayerNormGrad {
 pub(super) fn check(op: &'static str, x: &Meta, vectors: [Option<&Meta>; 2]) -> Result<Meta> {
     check_float(op, x)?;
     crate::ensure!(x.shape.rank() == 2, Error::shape(op, [&x.shape], "x of shape (N, C)"));
-    let vector = Meta::new(x.dtype, [x.shape[1]]);
-    vectors.into_iter().flatten().try_for_each(|given| fits(op, given, &vector))?;
-    Ok(Meta::new(parameter(x.dtype), [x.shape[0]]))
-}
-
-/// Checks shape and dtype.
-pub(super) fn fits(op: &'static str, given: &Meta, want: &Meta) -> Result<()> {
-    let shape = || Error::shape(op, [&given.shape], want.shape.to_string());
-    crate::ensure!(given.shape == want.shape, shape());
-    let dtype = || Error::dtype(op, [given.dtype], want.dtype.to_string());
-    crate::ensure!(given.dtype == want.dtype, dtype());
-    Ok(())
+    let vector = [x.shape[1]].into();
+    for given in vectors.into_iter().flatten() {
+        check_meta(op, "a scale or bias", given, x.dtype, &vector)?;
+    }
+    Ok(Meta::new(x.dtype.wide(), [x.shape[0]]))
 }

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, check_dtypes, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -95,12 +96,16 @@ impl Family for Linalg {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [a] = exactly(self.name(), inputs)?;
-        check_dtype(self.name(), inputs)?;
+        check_dtypes(self.name(), inputs, DType::is_wide_float, FLOATS)?;
         let (stack, [m, n]) = matrices(self.name(), a)?;
         let fits = m == n || self.takes_any();
         crate::ensure!(fits, Error::shape(self.name(), [&a.shape], "square matrices"));
         let shapes = self.shapes(stack, [m, n]);
         Ok(shapes.into_iter().map(|shape| Meta::new(a.dtype, shape)).collect())
+    }
+
+    fn may_fail(&self) -> bool {
+        !matches!(self.f, LinalgFn::Det | LinalgFn::Slogdet | LinalgFn::Qr)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -123,6 +128,10 @@ impl Family for Solve {
         infer_solution(self.name(), inputs)
     }
 
+    fn may_fail(&self) -> bool {
+        true
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         cubic(io, 2)
     }
@@ -137,6 +146,10 @@ impl Family for TriangularSolve {
         infer_solution(self.name(), inputs)
     }
 
+    fn may_fail(&self) -> bool {
+        !self.unit
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         cubic(io, 1)
     }
@@ -144,7 +157,7 @@ impl Family for TriangularSolve {
 
 fn infer_solution(op: &'static str, inputs: &[&Meta]) -> Result<Metas> {
     let [a, b] = exactly(op, inputs)?;
-    check_dtype(op, inputs)?;
+    check_dtypes(op, inputs, DType::is_wide_float, FLOATS)?;
     let (stack, [m, n]) = matrices(op, a)?;
     let (right, [rows, _]) = matrices(op, b)?;
     let want = "square matrices, and as many right-hand sides of as many rows";
@@ -153,14 +166,7 @@ fn infer_solution(op: &'static str, inputs: &[&Meta]) -> Result<Metas> {
     Ok(smallvec::smallvec![Meta::new(b.dtype, b.shape.clone())])
 }
 
-fn check_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
-    let is_one = |m: &&Meta| m.dtype == inputs[0].dtype;
-    let fits = inputs[0].dtype.is_wide_float();
-    let dtypes = || inputs.iter().map(|m| m.dtype);
-    let want = "matrices of float32, or of float64: cast first";
-    crate::ensure!(fits && inputs.iter().all(is_one), Error::dtype(op, dtypes(), want));
-    Ok(())
-}
+const FLOATS: &str = "matrices of float32, or of float64: cast first";
 
 /// The extents of a stack of matrices, and theirs.
 fn matrices<'a>(op: &'static str, a: &'a Meta) -> Result<(&'a [usize], [usize; 2])> {
@@ -174,5 +180,5 @@ fn matrices<'a>(op: &'static str, a: &'a Meta) -> Result<(&'a [usize], [usize; 2
 fn cubic(io: &[&Meta], per_product: u64) -> Cost {
     let cost = Cost::elementwise(io, per_product);
     let length = io[0].shape.last().copied().unwrap_or(1) as u64;
-    Cost { flops: cost.flops * length, ..cost }
+    Cost { flops: cost.flops.saturating_mul(length), ..cost }
 }

@@ -41,6 +41,7 @@ pub mod geometry;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
 pub use call::Call;
@@ -89,12 +90,24 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// So many operations on these tensors.
+    pub fn of(io: &[&Meta], flops: u64) -> Cost {
+        let bytes = io.iter().fold(0u64, |sum, m| sum.saturating_add(m.bytes() as u64));
+        Cost { flops, behind: 0, bytes }
+    }
+
     /// `per_element` operations for each element of the largest tensor.
     pub fn elementwise(io: &[&Meta], per_element: u64) -> Cost {
-        let largest = io.iter().map(|m| m.numel()).max().unwrap_or(0) as u64;
-        let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-        Cost { flops: largest * per_element, behind: 0, bytes }
+        let largest = io.iter().map(|m| m.numel()).max().unwrap_or(0);
+        Cost::of(io, per_element.saturating_mul(largest as u64))
     }
+}
+
+/// The product of numbers, at most the greatest one there is: tensors that are expanded may ask for
+/// more operations than can be counted.
+pub fn product(numbers: &[usize]) -> u64 {
+    let times = |product: u64, &n: &usize| product.saturating_mul(n as u64);
+    if numbers.contains(&0) { 0 } else { numbers.iter().fold(1, times) }
 }
 
 /// Which elements of the inputs an element of an output depends on.
@@ -163,6 +176,11 @@ pub trait Family {
     /// The inputs whose values decide whether it can fail; a kernel can check them by themselves.
     fn checked(&self) -> &'static [usize] {
         &[]
+    }
+
+    /// Whether its inputs' values can make it fail, also where nothing but a run can tell.
+    fn may_fail(&self) -> bool {
+        !self.checked().is_empty()
     }
 
     /// Its cost; `io` are the inputs, then the outputs.
@@ -286,6 +304,40 @@ pub fn check_float(op: &'static str, x: &Meta) -> Result<()> {
     Ok(())
 }
 
+/// Checks that an operation's tensors have one dtype, which is allowed.
+///
+/// # Errors
+/// [`Error::DType`] with all dtypes.
+pub fn check_dtypes(
+    op: &'static str,
+    inputs: &[&Meta],
+    is_allowed: impl Fn(DType) -> bool,
+    want: &str,
+) -> Result<()> {
+    let dtypes = || inputs.iter().map(|m| m.dtype);
+    let fits = dtypes().all(|dtype| dtype == inputs[0].dtype && is_allowed(dtype));
+    crate::ensure!(fits, Error::dtype(op, dtypes(), want));
+    Ok(())
+}
+
+/// Checks that an operation's tensor, which is `what`, has this shape and dtype.
+///
+/// # Errors
+/// [`Error::Shape`], [`Error::DType`].
+pub fn check_meta(
+    op: &'static str,
+    what: &str,
+    given: &Meta,
+    dtype: DType,
+    shape: &Shape,
+) -> Result<()> {
+    let want = || format!("{what} of shape {shape}");
+    crate::ensure!(given.shape == *shape, Error::shape(op, [&given.shape], want()));
+    let want = || format!("{what} of dtype {dtype}");
+    crate::ensure!(given.dtype == dtype, Error::dtype(op, [given.dtype], want()));
+    Ok(())
+}
+
 /// The error for elements of a type that is stored and nothing else.
 pub fn only_stored(op: &'static str, dtype: DType) -> Error {
     Error::dtype(op, [dtype], "a dtype that is computed with: convert first")
@@ -313,3 +365,6 @@ pub fn two_or_three<'a>(
         _ => Err(Error::arity(op, inputs.len(), "2 or 3")),
     }
 }
+
+#[cfg(test)]
+mod tests;

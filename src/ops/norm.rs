@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Effects, Family, Meta, Metas, Real, exactly};
+use super::{
+    Cost, Effects, Family, Meta, Metas, Real, check_dtypes, check_float, check_meta, exactly,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -58,24 +60,21 @@ catalog!(
     BatchNormInferenceGrad => "batch_norm_inference_grad", RunningAverage => "running_average"
 );
 
-/// The type of tensors with one element per channel, for x of a float type.
-pub fn parameter(x: DType) -> DType {
-    if x == DType::Float64 { x } else { DType::Float32 }
-}
-
 /// Checks x (N, C, ...), `parameters` (C,) and eps; returns the meta of a parameter.
 fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<Meta> {
-    crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype for x"));
+    check_float(op, x)?;
     crate::ensure!(x.shape.rank() >= 2, Error::shape(op, [&x.shape], "x of shape (N, C, ...)"));
-    let dtype = parameter(x.dtype);
-    let parameter = Meta::new(dtype, [x.shape[1]]);
-    for given in parameters {
-        let want = || format!("one element for each channel of x {}: {}", x.shape, parameter.shape);
-        crate::ensure!(given.shape == parameter.shape, Error::shape(op, [&given.shape], want()));
-        let want = || format!("{dtype} beside x of {}", x.dtype);
-        crate::ensure!(given.dtype == dtype, Error::dtype(op, [given.dtype], want()));
-    }
+    let parameter = check_channels(op, x, parameters)?;
     check_eps(op, eps)?;
+    Ok(parameter)
+}
+
+/// Checks tensors with an element for each channel of x; returns their meta.
+pub(super) fn check_channels(op: &'static str, x: &Meta, parameters: &[&Meta]) -> Result<Meta> {
+    let parameter = Meta::new(x.dtype.wide(), [x.shape[1]]);
+    for given in parameters {
+        check_meta(op, "an element for each channel", given, parameter.dtype, &parameter.shape)?;
+    }
     Ok(parameter)
 }
 
@@ -101,10 +100,7 @@ fn check_elements(op: &'static str, x: &Meta) -> Result<()> {
 fn infer_gradient(op: &'static str, inputs: &[&Meta], eps: Real) -> Result<Metas> {
     let [dy, x, scale, mean, var] = exactly(op, inputs)?;
     let parameter = check(op, x, &[scale, mean, var], eps)?;
-    let want = || format!("dy of shape {}", x.shape);
-    crate::ensure!(dy.shape == x.shape, Error::shape(op, [&dy.shape], want()));
-    let want = || format!("dy of dtype {}", x.dtype);
-    crate::ensure!(dy.dtype == x.dtype, Error::dtype(op, [dy.dtype], want()));
+    check_meta(op, "dy", dy, x.dtype, &x.shape)?;
     Ok(smallvec::smallvec![x.like(x.dtype), parameter.clone(), parameter])
 }
 
@@ -181,9 +177,7 @@ impl Family for RunningAverage {
         let is_same = running.shape == batch.shape;
         let shapes = || [&running.shape, &batch.shape];
         crate::ensure!(is_same, Error::shape(self.name(), shapes(), "two equal shapes"));
-        let fits = running.dtype.is_float() && running.dtype == batch.dtype;
-        let got = [running.dtype, batch.dtype];
-        crate::ensure!(fits, Error::dtype(self.name(), got, "two equal float dtypes"));
+        check_dtypes(self.name(), inputs, DType::is_float, "two equal float dtypes")?;
         Ok(smallvec::smallvec![running.clone()])
     }
 

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::norm::{BatchNorm, BatchNormGrad, parameter};
-use super::{Cost, Family, Meta, Metas, exactly};
+use super::norm::{BatchNorm, BatchNormGrad, check_channels};
+use super::{Cost, Family, Meta, Metas, check_float, check_meta, exactly};
 use crate::error::{Error, Result};
 
 /// The statistics of each channel of x, and the factor and term with which [`Normalize`] applies
@@ -59,17 +59,6 @@ impl Family for BatchNormStatistics {
     }
 }
 
-/// Checks the shape and dtype of tensors with one element per channel of x.
-fn check(op: &'static str, x: &Meta, parameters: &[&Meta]) -> Result<()> {
-    let channels = Meta::new(parameter(x.dtype), [*x.shape.get(1).unwrap_or(&0)]);
-    for given in parameters {
-        let fits = given.shape == channels.shape && given.dtype == channels.dtype;
-        let want = || format!("{} of {} beside x {}", channels.shape, channels.dtype, x.shape);
-        crate::ensure!(fits, Error::shape(op, [&given.shape], want()));
-    }
-    Ok(())
-}
-
 impl Family for Normalize {
     fn name(&self) -> &'static str {
         "normalize"
@@ -77,17 +66,15 @@ impl Family for Normalize {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let count = 4 + usize::from(self.adds);
-        let (got, want) = (inputs.len(), count.to_string());
-        crate::ensure!(got == count, Error::arity(self.name(), got, want));
+        let got = inputs.len();
+        crate::ensure!(got == count, Error::arity(self.name(), got, count));
         let x = inputs[0];
-        crate::ensure!(x.dtype.is_float(), Error::dtype(self.name(), [x.dtype], "a float dtype"));
+        check_float(self.name(), x)?;
         let want = "x of shape (N, C, ...)";
         crate::ensure!(x.shape.rank() >= 2, Error::shape(self.name(), [&x.shape], want));
-        check(self.name(), x, &inputs[1..4])?;
+        check_channels(self.name(), x, &inputs[1..4])?;
         if let Some(added) = inputs.get(4) {
-            let is_alike = added.shape == x.shape && added.dtype == x.dtype;
-            let want = || format!("a tensor of x's shape {} and dtype {}", x.shape, x.dtype);
-            crate::ensure!(is_alike, Error::shape(self.name(), [&added.shape], want()));
+            check_meta(self.name(), "what is added", added, x.dtype, &x.shape)?;
         }
         Ok(smallvec::smallvec![x.like(x.dtype)])
     }
@@ -105,7 +92,7 @@ impl Family for BatchNormReluGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, x, scale, mean, var, factor, term] = exactly(self.name(), inputs)?;
         let metas = self.norm.infer(&[dy, x, scale, mean, var])?;
-        check(self.name(), x, &[factor, term])?;
+        check_channels(self.name(), x, &[factor, term])?;
         Ok(metas)
     }
 

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Effects, Family, Locality, Meta, Metas};
+use super::{Catalog, Cost, Effects, Family, Locality, Meta, Metas, check_float, check_meta};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::view;
@@ -130,17 +130,6 @@ impl Update {
         (0..).zip(self.inputs()).filter(move |(_, input)| *input == kind).map(|(i, _)| i)
     }
 
-    /// Checks that a tensor has the shape of the parameter.
-    fn check_like(&self, param: &Meta, other: &Meta, dtype: DType, what: &str) -> Result<()> {
-        let want = || format!("a {what} of the parameter's shape");
-        let shapes = [&param.shape, &other.shape];
-        crate::ensure!(other.shape == param.shape, Error::shape(self.name(), shapes, want()));
-        let want = || format!("a {what} of dtype {dtype}");
-        let dtypes = [param.dtype, other.dtype];
-        crate::ensure!(other.dtype == dtype, Error::dtype(self.name(), dtypes, want()));
-        Ok(())
-    }
-
     fn check_places(&self, meta: &Meta, what: &str) -> Result<()> {
         let (got, want) = (|| format!("an expanded {what}"), "each element in a place of its own");
         crate::ensure!(!view::repeats(meta), Error::value(self.name(), got(), want));
@@ -159,14 +148,14 @@ impl Update {
         let is_float = meta.dtype.is_wide_float();
         match input {
             Input::Parameter => {
-                let want = "a parameter of a float dtype";
-                let refusal = || Error::dtype(self.name(), [param.dtype], want);
-                crate::ensure!(param.dtype.is_float(), refusal());
+                check_float(self.name(), param)?;
                 self.check_places(param, "parameter")
             }
-            Input::Gradient => self.check_like(param, meta, param.dtype, "gradient"),
+            Input::Gradient => {
+                check_meta(self.name(), "a gradient", meta, param.dtype, &param.shape)
+            }
             Input::Moment => {
-                self.check_like(param, meta, param.dtype.wide(), "moment")?;
+                check_meta(self.name(), "a moment", meta, param.dtype.wide(), &param.shape)?;
                 self.check_places(meta, "moment")
             }
             Input::Step => self.check_one(i, meta, meta.dtype == DType::Int32, "int32"),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::geometry::{Axes, Geometry, Last, MOST_AXES, by_rank, spatial};
-use super::{Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, check_meta, exactly, product};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -81,18 +81,21 @@ impl Window {
         self.dilation(d) * (self.kernel[d] - 1) + 1
     }
 
-    /// Checks that each window has a tap within the image, which may lie between two taps.
+    /// Checks that each window has a tap within the image, which may lie between two taps. Windows
+    /// that start within the image have; of those whose first `tap + 1` taps lie before it, the last
+    /// is the one whose next tap is the furthest from the image's start.
     fn check_taps(&self, op: &'static str, image: &[usize], output: &[usize]) -> Result<()> {
-        for d in (0..self.rank()).filter(|&d| self.dilation(d) > 1) {
+        for d in (0..self.rank()).filter(|&d| self.dilation(d) > image[d]) {
             let (step, before) = (self.dilation(d), self.padding[d]);
-            let sees = |window: usize| {
-                let start = window * self.stride[d];
-                let first = before.saturating_sub(start).div_ceil(step);
-                first < self.kernel[d] && start + first * step < before + image[d]
+            let sees = |tap: usize| {
+                let last = (before - tap * step - 1) / self.stride[d];
+                let outside = before - last.min(output[d] - 1) * self.stride[d];
+                outside.next_multiple_of(step) - outside < image[d]
             };
             let got = || format!("{self:?} on image {image:?}");
             let want = "each window with an element of the image under one of its taps";
-            crate::ensure!((0..output[d]).all(sees), Error::value(op, got(), want));
+            let all = output[d] == 0 || (0..before.div_ceil(step)).all(sees);
+            crate::ensure!(all, Error::value(op, got(), want));
         }
         Ok(())
     }
@@ -108,8 +111,7 @@ impl Window {
     }
 
     fn cost(&self, io: &[&Meta], windows: &Meta) -> Cost {
-        let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-        Cost { flops: 2 * (self.taps() * windows.numel()) as u64, behind: 0, bytes }
+        Cost::of(io, product(&[2, self.taps(), windows.numel()]))
     }
 }
 
@@ -231,13 +233,7 @@ impl Family for MaxPoolGrad {
         let [dy, index] = exactly(self.name(), inputs)?;
         check_images(self.name(), dy, self.window.rank(), false)?;
         check_windows(self.name(), &self.window.over(self.name(), &self.size)?, dy)?;
-        let want = || format!("an index of shape {}", dy.shape);
-        crate::ensure!(index.shape == dy.shape, Error::shape(self.name(), [&index.shape], want()));
-        let want = self.window.index();
-        crate::ensure!(
-            index.dtype == want,
-            Error::dtype(self.name(), [index.dtype], format!("an index of dtype {want}"))
-        );
+        check_meta(self.name(), "an index", index, self.window.index(), &dy.shape)?;
         Ok(smallvec::smallvec![resized(dy, &self.size)])
     }
 

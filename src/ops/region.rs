@@ -112,8 +112,8 @@ impl Region {
     /// Errors of the operations' own inference; [`Error::Value`] for an operation that cannot stand
     /// where it does, and for values that do not exist.
     pub fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
-        let (got, want) = (inputs.len(), self.inputs.to_string());
-        crate::ensure!(got == self.inputs, Error::arity(self.name(), got, want));
+        let (got, want) = (inputs.len(), self.inputs);
+        crate::ensure!(got == want, Error::arity(self.name(), got, want));
         let mut values: Vec<Meta> = inputs.iter().map(|&meta| meta.clone()).collect();
         for (part, link) in self.parts() {
             let knows = link.operands.iter().all(|&v| v < values.len());
@@ -327,7 +327,6 @@ impl Family for Region {
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
-        let bytes = io.iter().map(|meta| meta.bytes() as u64).sum();
         let values = self.values(&io[..self.inputs]).unwrap_or_default();
         let mut at = self.inputs;
         let mut flops = |link: &Link| {
@@ -338,9 +337,10 @@ impl Family for Region {
             if values.is_empty() { 0 } else { link.family().cost(&io).flops }
         };
         let made: Option<u64> = self.producer.as_deref().map(&mut flops);
-        let links = self.links.iter().map(&mut flops).sum();
+        let links = self.links.iter().map(&mut flops).fold(0, u64::saturating_add);
         let updates = self.consumer.as_deref().map_or(0, flops);
         let behind = if made.is_some() && self.exact { links } else { 0 };
-        Cost { flops: made.unwrap_or(0) + links + updates, behind, bytes }
+        let flops = made.unwrap_or(0).saturating_add(links).saturating_add(updates);
+        Cost { behind, ..Cost::of(io, flops) }
     }
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::layer_norm::{check, fits};
+use super::layer_norm::check;
 use super::norm::check_eps;
-use super::{Cost, Family, Meta, Metas, Real, exactly};
+use super::{Cost, Family, Meta, Metas, Real, check_meta, exactly};
 use crate::error::Result;
 
 /// (x, scale) -> (y, inverse): `y = x * inverse * scale` for x of shape (N, C), with
@@ -52,8 +52,8 @@ impl Family for RmsNormGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, x, scale, inverse] = exactly(self.name(), inputs)?;
         let statistic = check(self.name(), x, [Some(scale), None])?;
-        fits(self.name(), dy, x)?;
-        fits(self.name(), inverse, &statistic)?;
+        check_meta(self.name(), "dy", dy, x.dtype, &x.shape)?;
+        check_meta(self.name(), "a statistic", inverse, statistic.dtype, &statistic.shape)?;
         Ok(smallvec::smallvec![x.like(x.dtype), Meta::new(x.dtype, [x.shape[1]])])
     }
 

@@ -45,6 +45,10 @@ impl Family for ScatterRows {
         &[(0, 0)]
     }
 
+    fn may_fail(&self) -> bool {
+        true
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[2..], 1)
     }

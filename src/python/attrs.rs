@@ -128,7 +128,8 @@ pub(super) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
         Value::Null => Ok(py.None().into_bound(py)),
         Value::Bool(flag) => flag.into_bound_py_any(py),
         Value::Number(n) if n.is_f64() => n.as_f64().into_bound_py_any(py),
-        Value::Number(n) => n.as_i64().into_bound_py_any(py),
+        Value::Number(n) if n.is_i64() => n.as_i64().into_bound_py_any(py),
+        Value::Number(n) => n.as_u64().into_bound_py_any(py),
         Value::String(text) => text.into_bound_py_any(py),
         Value::Array(items) => {
             let items = items.iter().map(|v| to_python(py, v)).collect::<PyResult<Vec<_>>>()?;

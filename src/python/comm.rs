@@ -90,20 +90,27 @@ pub(super) struct Started {
     slot: Mutex<Option<Slot>>,
 }
 
+impl Started {
+    /// The slot. It stays where it cannot be waited for from here.
+    fn take(&self) -> Result<Slot, Error> {
+        let (mut slot, name) = (locked(&self.slot), self.exchange.name());
+        let is_recorded = record::mode() != Mode::Eager;
+        let fits = slot.as_ref().is_none_or(|slot| slot.is_recorded == is_recorded);
+        let got = "one of which only the start or the end is in a recorded step";
+        crate::ensure!(fits, Error::value(name, got, "both in the same step"));
+        slot.take().ok_or_else(|| Error::value(name, "one", "one not waited for before"))
+    }
+}
+
 #[pymethods]
 impl Started {
     /// Waits until it is done, and writes its elements, one after the other, into tensors.
     fn finish(&self, py: Python<'_>, results: Vec<Bound<'_, Handle>>) -> PyResult<()> {
         handler::refuse("an exchange between processes")?;
         let name = self.exchange.name();
-        let taken = locked(&self.slot).take();
-        let slot = taken.ok_or_else(|| Error::value(name, "one", "one not waited for before"))?;
-        if slot.is_recorded != (record::mode() != Mode::Eager) {
-            let got = "one of which only the start or the end is in a recorded step";
-            return Err(Error::value(name, got, "both in the same step").into());
-        }
         let to =
             results.iter().map(|one| one.get().target_in(name)).collect::<PyResult<Vec<_>>>()?;
+        let slot = self.take()?;
         let (group, bytes, dtype) = (self.group.number(), self.bytes, self.dtype);
         let results = to.iter().map(|view| view.meta.shape.clone()).collect();
         let (exchange, number) = (self.exchange.clone(), slot.number());

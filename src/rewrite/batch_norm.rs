@@ -9,11 +9,11 @@ use super::matching::{At, remake, wherever};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
+use crate::ops::Kind;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::fold::BatchNormFactor;
 use crate::ops::normalize::{BatchNormReluGrad, BatchNormStatistics, Normalize};
 use crate::ops::unary::{Unary, UnaryFn, UnaryGrad};
-use crate::ops::{Kind, Meta};
 
 /// The pass alone.
 const PASS: Normalize = Normalize { adds: false, relu: false };
@@ -94,12 +94,7 @@ fn absorbing(step: At) -> Option<Absorbed> {
 fn other(sum: At, z: &Place) -> Option<Place> {
     let other = sum.inputs.iter().find(|&place| place != z)?;
     let is_alike = other.meta.shape == z.meta.shape && other.meta.dtype == z.meta.dtype;
-    (other.block != z.block && is_alike && is_wide(&z.meta)).then(|| other.clone())
-}
-
-/// Whether arithmetic is done in the type itself rather than in a wider one.
-fn is_wide(meta: &Meta) -> bool {
-    meta.dtype.is_wide_float()
+    (other.block != z.block && is_alike && z.meta.dtype.is_wide_float()).then(|| other.clone())
 }
 
 /// The gradient of a normalisation that is the only reader of the gradient of the ReLU which the
@@ -114,7 +109,7 @@ fn gradients(norm: At) -> Option<Absorbed> {
     let Kind::BatchNormStatistics(of) = statistics.kind() else { return None };
     let (read, made) = (&statistics.inputs, &statistics.outputs);
     // The gradient must read what the forward pass read and wrote.
-    let fits = is_wide(&y.meta)
+    let fits = y.meta.dtype.is_wide_float()
         && kind.eps == of.norm.eps
         && norm.inputs.iter().eq([dz, &read[0], &read[1], &made[0], &made[1]])
         && read[..2].iter().chain(made).all(|place| statistics.holds_until(place, norm))

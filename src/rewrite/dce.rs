@@ -24,5 +24,5 @@ fn is_dead(draft: &Draft, n: usize) -> bool {
 
 /// Whether an operation only writes its outputs, and cannot fail because of its inputs' values.
 fn may_be_left_out(call: &Call) -> bool {
-    !call.effects.host && call.effects.state.is_empty() && call.kind.family().checked().is_empty()
+    !call.effects.host && call.effects.state.is_empty() && !call.kind.family().may_fail()
 }

@@ -56,7 +56,9 @@ fn found(step: At, is_constant: impl Fn(&Place) -> bool) -> Option<Found> {
         let mut inputs: SmallVec<[Place; 4]> = step.inputs.clone();
         inputs[1 - side] = operand(step, side, table.meta.shape[1])?;
         inputs[side] = table.clone();
+        // Rows that are never gathered may be some for which it fails.
         let fits = inputs.iter().all(&is_constant)
+            && !step.kind().family().may_fail()
             && step.outputs[0].meta.is_contiguous()
             && step.makes(&step.outputs[0])
             && may_gather_at(gather, step);

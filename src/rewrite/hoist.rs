@@ -80,7 +80,8 @@ pub fn blocks(draft: &Draft) -> Vec<bool> {
     found
 }
 
-/// Whether a step has the same results in every run, and cannot fail because of its inputs' values.
+/// Whether a step has the same results in every run. What only a run can tell to have no result, such
+/// as the inverse of a singular matrix, then fails before each run.
 fn is_constant(draft: &Draft, n: usize, step: &Op, blocks: &[bool]) -> bool {
     step.call.effects == Effects::PURE
         && step.call.kind.family().checked().is_empty()

@@ -25,6 +25,19 @@ impl Executable {
         Ok(())
     }
 
+    /// Checks that a run on these arguments computes what was recorded.
+    ///
+    /// # Errors
+    /// Those of [`Executable::check_arguments`]; [`Error::Graph`] where they do not
+    /// [`Executable::fits`].
+    pub fn admit(&self, arguments: &[View]) -> Result<()> {
+        self.check_arguments(arguments)?;
+        let message = "the arguments share memory with each other or with a tensor that the graph \
+                       uses, otherwise than when it was recorded";
+        crate::ensure!(self.fits(arguments), Error::graph("run", message));
+        Ok(())
+    }
+
     /// Whether the arguments alias each other exactly as in the recording, and do not overlap
     /// captured blocks, unless the graph writes neither.
     pub fn fits(&self, arguments: &[View]) -> bool {

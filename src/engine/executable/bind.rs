@@ -1,5 +1,6 @@
 //! Binding a graph's blocks outside the arena: arguments, parameters, results.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -8,7 +9,7 @@ use crate::block::{Block, Latest};
 use crate::device::Account;
 use crate::engine::executable::Constants;
 use crate::engine::executable::{Executable, State};
-use crate::engine::recording::{Recording, Source};
+use crate::engine::recording::Recording;
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Place, Role};
 use crate::ops::View;
@@ -20,6 +21,46 @@ pub(in crate::engine) struct Slot {
     pub latest: Arc<Latest>,
 }
 
+impl Slot {
+    /// The results of a recording outside the arena; tensors that still hold such a block follow
+    /// that of the latest run.
+    pub fn all(recording: &Recording) -> Vec<Slot> {
+        let slot = |(n, block): (usize, &Arc<Block>)| {
+            let latest = Arc::<Latest>::default();
+            let is_kept = recording.kept.contains(&(n as u32));
+            let latest = if is_kept { block.follow(&latest).clone() } else { latest };
+            Slot { block: n as u32, bytes: block.bytes(), latest }
+        };
+        let blocks = recording.queue.blocks().iter().enumerate();
+        blocks.filter(|(n, _)| recording.roles[*n] == Role::Slot).map(slot).collect()
+    }
+}
+
+/// Blocks that existed before a recording, with their numbers: those of one that runs.
+pub(in crate::engine) struct Captured(Vec<(u32, Arc<Block>)>);
+
+impl Captured {
+    pub fn of(recording: &Recording) -> Self {
+        let blocks = recording.captured();
+        blocks.iter().for_each(|(_, block)| block.set_captured(true));
+        Captured(blocks)
+    }
+}
+
+impl Deref for Captured {
+    type Target = [(u32, Arc<Block>)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        self.iter().for_each(|(_, block)| block.set_captured(false));
+    }
+}
+
 impl Executable {
     /// Binds blocks that may have changed since the last run.
     pub(in crate::engine) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
@@ -29,7 +70,7 @@ impl Executable {
             // The arena may have been trimmed.
             self.arena.back(height).map_err(|error| self.explain(error))?;
         } else {
-            for (number, block) in &self.captured {
+            for (number, block) in self.captured.iter() {
                 state.bound.bind(*number, block.to_touch()?.as_ptr());
             }
             if let Some((constants, memo)) = self.constants.as_ref().zip(state.memo.as_mut()) {
@@ -114,6 +155,7 @@ impl Executable {
             }
         }
     }
+
     /// Bytes by account that a run needs, whether already allocated or not.
     pub fn memory(&self) -> Vec<(Account, usize)> {
         let mut accounts = Account::ALL.map(|account| (account, 0));
@@ -153,36 +195,5 @@ impl Executable {
         let known = self.captured.iter().map(|(n, block)| (*n, block));
         let written = known.chain(given).filter(|(n, _)| self.graph.is_written(*n));
         written.map(|(n, block)| (n, block.clone())).collect()
-    }
-}
-
-impl Recording {
-    /// The blocks that existed before the recording, with their numbers.
-    pub fn captured(&self) -> Vec<(u32, Arc<Block>)> {
-        let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
-        let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
-        let captured = blocks.filter(|(_, (_, source))| is_captured(source));
-        captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
-    }
-
-    /// Whether captured blocks may overlap, as memory of another library may. Dependency analysis
-    /// does not account for that.
-    pub fn has_aliases(&self) -> bool {
-        let captured = self.captured();
-        let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
-        lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))
-    }
-
-    /// The results outside the arena; tensors that still hold such a block follow that of the
-    /// latest run.
-    pub(in crate::engine) fn slots(&self) -> Vec<Slot> {
-        let slot = |(n, block): (usize, &Arc<Block>)| {
-            let latest = Arc::<Latest>::default();
-            let is_kept = self.kept.contains(&(n as u32));
-            let latest = if is_kept { block.follow(&latest).clone() } else { latest };
-            Slot { block: n as u32, bytes: block.bytes(), latest }
-        };
-        let blocks = self.queue.blocks().iter().enumerate();
-        blocks.filter(|(n, _)| self.roles[*n] == Role::Slot).map(slot).collect()
     }
 }

@@ -1,9 +1,10 @@
 //! Bitwise comparison of a run of a graph with a run of the operations as recorded.
 
+use std::collections::hash_map::Entry;
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use crate::block::Block;
 use crate::device::heap;
@@ -11,11 +12,11 @@ use crate::dtype::DType;
 use crate::engine::executable::Executable;
 use crate::engine::{Engine, Run};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Op};
+use crate::graph::Op;
 use crate::ops::View;
 
-/// The contents of the blocks that outlive a run: number, and a hash of the bytes.
-type Left = Vec<(u32, u64)>;
+/// The contents of the blocks that outlive a run: by number, a hash of the bytes.
+type Left = FxHashMap<u32, u64>;
 
 /// The outcome of a comparison.
 pub struct Compared {
@@ -51,15 +52,15 @@ impl Executable {
         mut run: Run<'a>,
         arguments: &[View],
     ) -> Result<Compared> {
-        let updates = self.updates(arguments);
+        let (updates, looker) = (self.updates(arguments), Looker::new(recorded));
         let got = self.aside(arguments, |bound, made| {
             engine.poison(&self.arena, self.arena_bytes());
-            let mut seen = Left::new();
+            let mut seen = Left::default();
             let run = |nodes| self.replay(engine, &mut run, bound, nodes);
             self.undone(&updates, run, |update| {
-                seen.extend(recorded.hashed(update.number, &update.block));
+                looker.see(&mut seen, update.number, &update.block);
             })?;
-            Ok(recorded.left(self, made, arguments, seen))
+            Ok(looker.left(self, made, arguments, seen))
         });
         if let Err(error @ Error::OutOfMemory { .. }) = got {
             return Err(error);
@@ -67,7 +68,7 @@ impl Executable {
         // What was saved must not add to what the second run takes.
         heap::release();
         let (results, want) = recorded.run_and(engine, run, arguments, |made| {
-            recorded.left(recorded, made, arguments, Left::new())
+            looker.left(recorded, made, arguments, Left::default())
         })?;
         let difference = match got {
             Ok(got) => self.difference(&got, &want),
@@ -76,31 +77,12 @@ impl Executable {
         Ok(Compared { results, difference })
     }
 
-    /// What a run of this graph left, or one of `ran`, which has the same block numbers and produced
-    /// these blocks; of some, that has been `seen`.
-    fn left(&self, ran: &Executable, made: &[Arc<Block>], given: &[View], seen: Left) -> Left {
-        let made = ran.slots.iter().map(|slot| slot.block).zip(made.iter().cloned());
-        let own = |(n, _): &(u32, Arc<Block>)| self.slots.iter().any(|slot| slot.block == *n);
-        let is_new = |n: &u32| seen.iter().all(|(number, _)| number != n);
-        let updated = self.updated(given).into_iter();
-        let updated = updated.filter(|(n, block)| is_new(n) && block.is_allocated());
-        let left = made.filter(own).chain(updated);
-        let mut left: Left = left.filter_map(|(n, block)| self.hashed(n, &block)).collect();
-        left.extend(seen);
-        left
-    }
-
-    fn hashed(&self, number: u32, block: &Block) -> Option<(u32, u64)> {
-        let bits = |bytes: &[u8]| hash(bytes, dtype(&self.graph, number));
-        block.read(bits).ok().map(|hash| (number, hash))
-    }
-
     /// The first block in which two runs differ, in words.
     fn difference(&self, got: &Left, want: &Left) -> Option<String> {
-        let is_same = |one: &&(u32, u64)| got.contains(one);
-        let (block, _) = want.iter().find(|one| !is_same(one))?;
+        let differs = |(block, hash): &(&u32, &u64)| got.get(*block) != Some(*hash);
+        let block = *want.iter().filter(differs).map(|(block, _)| block).min()?;
         let writes =
-            |n: &usize| self.graph.ops()[*n].outputs.iter().any(|place| place.block == *block);
+            |n: &usize| self.graph.ops()[*n].outputs.iter().any(|place| place.block == block);
         let nodes = 0..self.graph.ops().len();
         Some(match nodes.rev().find(writes) {
             Some(n) => {
@@ -113,32 +95,117 @@ impl Executable {
     }
 }
 
-/// The element type of a block: a float type if some operation accesses it as floats.
-fn dtype(graph: &Graph, block: u32) -> DType {
-    let places = graph.ops().iter().flat_map(Op::places);
-    let dtypes = places.filter(|place| place.block == block).map(|place| place.meta.dtype);
-    dtypes.max_by_key(|dtype| dtype.is_float()).unwrap_or(DType::UInt8)
+/// Hashes what runs leave.
+struct Looker<'a> {
+    recorded: &'a Executable,
+    /// The element types of its blocks: float types where some operation accesses them as floats.
+    dtypes: Vec<DType>,
 }
+
+impl<'a> Looker<'a> {
+    fn new(recorded: &'a Executable) -> Self {
+        let mut dtypes = vec![DType::UInt8; recorded.graph.roles().len()];
+        for place in recorded.graph.ops().iter().flat_map(Op::places) {
+            let known = &mut dtypes[place.block as usize];
+            let is_better = place.meta.dtype.is_float() || !known.is_float();
+            *known = if is_better { place.meta.dtype } else { *known };
+        }
+        Looker { recorded, dtypes }
+    }
+
+    /// What a run of `ran`, which has the block numbers of the operations as recorded, has left of
+    /// what they leave: the blocks that it made, and those that it updated unless they were seen.
+    fn left(&self, ran: &Executable, made: &[Arc<Block>], given: &[View], seen: Left) -> Left {
+        let own: FxHashSet<u32> = self.recorded.slots.iter().map(|slot| slot.block).collect();
+        let made = ran.slots.iter().map(|slot| slot.block).zip(made.iter().cloned());
+        let made = made.filter(|(number, _)| own.contains(number));
+        let updated = self.recorded.updated(given).into_iter();
+        let updated = updated.filter(|(_, block)| block.is_allocated());
+        let mut left = seen;
+        for (number, block) in made.chain(updated) {
+            self.see(&mut left, number, &block);
+        }
+        left
+    }
+
+    /// Adds a block, unless it was seen.
+    fn see(&self, left: &mut Left, number: u32, block: &Block) {
+        let Entry::Vacant(place) = left.entry(number) else { return };
+        if let Ok(hash) = block.read(|bytes| hash(bytes, self.dtypes[number as usize])) {
+            place.insert(hash);
+        }
+    }
+}
+
+/// How much is hashed at once.
+const PIECE: usize = 4096;
 
 /// A hash of a block's contents. All NaNs are equal: which operand's NaN bits a processor
 /// propagates is not defined.
 fn hash(bytes: &[u8], dtype: DType) -> u64 {
-    let mut hasher = FxHasher::default();
+    let (mut hasher, mut buffer) = (FxHasher::default(), [0; PIECE]);
+    for piece in bytes.chunks(PIECE) {
+        let equal = &mut buffer[..piece.len()];
+        equal.copy_from_slice(piece);
+        equal_nans(equal, dtype);
+        // Single words would only be added up and multiplied, in which two signs cancel.
+        hasher.write(equal);
+    }
+    hasher.finish()
+}
+
+/// Makes all NaNs one.
+fn equal_nans(bytes: &mut [u8], dtype: DType) {
     macro_rules! floats {
-        ($float:ty, $bits:ty) => {
-            bytes.chunks_exact(size_of::<$float>()).for_each(|bytes| {
-                let bits = <$bits>::from_ne_bytes(bytes.try_into().expect("chunks of its size"));
-                let is_nan = <$float>::from_bits(bits).is_nan();
-                hasher.write_u64(if is_nan { u64::MAX } else { bits.into() });
-            })
+        ($float:ty) => {
+            for bytes in bytes.chunks_exact_mut(size_of::<$float>()) {
+                let x = <$float>::from_ne_bytes((&*bytes).try_into().expect("chunks of its size"));
+                let is_nan = x.is_nan();
+                bytes.iter_mut().for_each(|byte| *byte = if is_nan { 0xff } else { *byte });
+            }
         };
     }
     match dtype {
-        DType::Float32 => floats!(f32, u32),
-        DType::Float64 => floats!(f64, u64),
-        DType::Float16 => floats!(half::f16, u16),
-        DType::BFloat16 => floats!(half::bf16, u16),
-        _ => hasher.write(bytes),
+        DType::Float32 => floats!(f32),
+        DType::Float64 => floats!(f64),
+        DType::Float16 => floats!(half::f16),
+        DType::BFloat16 => floats!(half::bf16),
+        _ => (),
     }
-    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Of any number of elements at once, be it their signs alone.
+        #[test]
+        fn changes_are_seen(
+            mut bytes in prop::collection::vec(any::<u8>(), 8..10_000),
+            places in prop::collection::vec(any::<prop::sample::Index>(), 1..5),
+            mask in prop::sample::select(vec![0x80u8, 1, 0x81]),
+            dtype in prop::sample::select(&DType::ALL[..4]),
+        ) {
+            // Numbers, of which none is nor becomes a NaN.
+            bytes.truncate(bytes.len() / 8 * 8);
+            bytes.iter_mut().for_each(|byte| *byte &= 0x83);
+            let before = hash(&bytes, dtype);
+            let (was, size) = (bytes.clone(), dtype.size());
+            for place in places {
+                let last = place.index(bytes.len() / size) * size + size - 1;
+                bytes[last] ^= mask;
+            }
+            prop_assert_eq!(hash(&bytes, dtype) == before, bytes == was);
+        }
+    }
+
+    #[test]
+    fn nans_are_equal_and_zeros_are_not() {
+        let of = |x: f64| hash(&[x.to_ne_bytes(), 1f64.to_ne_bytes()].concat(), DType::Float64);
+        assert_eq!(of(f64::NAN), of(-f64::from_bits(f64::NAN.to_bits() | 5)));
+        assert_ne!(of(0.0), of(-0.0));
+    }
 }

@@ -66,7 +66,7 @@ impl Executable {
         nodes: Range<usize>,
     ) -> Result<(), Stopped> {
         let mut first = nodes.start;
-        for &host in self.hosts.iter().filter(|host| nodes.contains(host)) {
+        for &host in self.special.hosts.iter().filter(|host| nodes.contains(host)) {
             (self.replay)(bound, first..host)?;
             run.step_aside(engine, || (self.replay)(bound, host..host + 1))?;
             first = host + 1;
@@ -89,14 +89,14 @@ impl Executable {
     /// Rejects arguments whose values an operation would reject, before anything is written. What
     /// has not changed since it passed is not looked at again: a device would be waited for.
     fn check(&self, state: &mut State, arguments: &[View]) -> Result<()> {
-        let given = || self.judged.iter().map(|&which| &arguments[which]);
-        let is_known = state.passed.len() == self.judged.len();
+        let given = || self.special.judged.iter().map(|&which| &arguments[which]);
+        let is_known = state.passed.len() == self.special.judged.len();
         if is_known && state.passed.iter().zip(given()).all(|(passed, view)| passed.is(view)) {
             return Ok(());
         }
         state.passed.clear();
         let check = |&node: &usize| check(&state.bound, node);
-        let checked = self.checked.iter().try_for_each(check);
+        let checked = self.special.checked.iter().try_for_each(check);
         checked.map_err(|stopped| self.describe(&self.graph, stopped))?;
         state.passed.extend(given().map(Passed::new));
         Ok(())

@@ -39,19 +39,23 @@ impl Recording {
                 false => format!("is {} in the other", other.at(b)),
             });
         }
-        let inputs = a.inputs.iter().zip(&b.inputs);
-        for (k, (x, y)) in inputs.enumerate() {
-            if let Some(what) = self.different_place(x, other, y) {
-                return Some(format!("reads {what} as input {k}"));
-            }
-        }
-        let outputs = a.outputs.iter().zip(&b.outputs);
-        for (k, (x, y)) in outputs.enumerate() {
-            if let Some(what) = self.different_place(x, other, y) {
-                return Some(format!("writes {what} as output {k}"));
-            }
-        }
-        None
+        let reads = self.different_places(&a.inputs, other, &b.inputs);
+        let reads = reads.map(|(what, k)| format!("reads {what} as input {k}"));
+        let writes = || self.different_places(&a.outputs, other, &b.outputs);
+        reads.or_else(|| writes().map(|(what, k)| format!("writes {what} as output {k}")))
+    }
+
+    /// How the first of these places that differs does, and its index.
+    fn different_places(
+        &self,
+        a: &[Place],
+        other: &Recording,
+        b: &[Place],
+    ) -> Option<(&'static str, usize)> {
+        let mut pairs = a.iter().zip(b).enumerate();
+        let found = pairs.find_map(|(k, (x, y))| Some((self.different_place(x, other, y)?, k)));
+        let count = a.len().min(b.len());
+        found.or_else(|| (a.len() != b.len()).then_some(("what only one of them has", count)))
     }
 
     fn different_place(&self, a: &Place, other: &Recording, b: &Place) -> Option<&'static str> {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::graph::Origin;
 use crate::ops::Real;
+use crate::ops::layer_norm::LayerNorm;
 use crate::ops::norm::BatchNorm;
 use crate::view::SliceRange;
 
@@ -81,4 +82,19 @@ fn what_only_one_of_them_keeps_is_named_with_the_line_where_that_is_made() {
     let want = "the result of batch_norm at b.py:2 is kept after one of them only";
     assert_eq!(left.difference(&kept).as_deref(), Some(want));
     assert_eq!(kept.difference(&left).as_deref(), Some(want));
+}
+
+#[test]
+fn an_input_that_only_one_of_them_has_is_a_difference() {
+    let engine = engine(1 << 20);
+    let (x, scale) = (tensor(&engine, &[2, 3], &[1f32; 6]), tensor(&engine, &[3], &[1f32; 3]));
+    let of = |inputs: &[&View]| {
+        recorded(&engine, std::slice::from_ref(&x), || {
+            run(&engine, LayerNorm { eps: Real(1e-5) }, inputs).unwrap().to_vec()
+        })
+    };
+    let (with, without) = (of(&[&x, &scale, &scale]), of(&[&x, &scale]));
+    let want = "operation 0, layer_norm at net.py:7 reads what only one of them has as input 2";
+    assert_eq!(with.difference(&without).as_deref(), Some(want));
+    assert_eq!(without.difference(&with).as_deref(), Some(want));
 }

@@ -23,6 +23,8 @@ use crate::view;
 const MAGIC: &[u8; 8] = b"singa_rs";
 /// The version of what follows: increased whenever earlier bytes would be read differently.
 const VERSION: u32 = 2;
+/// The most blocks that no operation uses. A few bytes each would otherwise take much memory.
+const MOST_UNUSED: usize = 1 << 16;
 /// Bytes of the magic, the version and the checksum.
 const HEADER: usize = 20;
 
@@ -153,6 +155,9 @@ fn restored(device: &Arc<Device>, saved: Saved<Meta>) -> Result<(Queue, Vec<Role
     let total = blocks.iter().try_fold(0usize, |sum, (bytes, _)| sum.checked_add(*bytes));
     let fits = total.is_some_and(|total| total < isize::MAX as usize / 2);
     crate::ensure!(fits, refusal("its blocks fit into no memory"));
+    let used: usize = ops.iter().map(|(_, inputs, outputs, _)| inputs.len() + outputs.len()).sum();
+    let is_usual = blocks.len() <= used.saturating_add(MOST_UNUSED);
+    crate::ensure!(is_usual, refusal("it has many more blocks than operations use"));
     let mut queue = Queue::default();
     for &(bytes, _) in &blocks {
         queue.number(&Block::new(device, bytes));

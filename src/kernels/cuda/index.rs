@@ -95,7 +95,7 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta]) -> Result<Program> {
 
 /// A kernel whose result is in the type that elements are computed in.
 fn sums(name: &'static str, inputs: &[DType], dtype: DType) -> Source {
-    let wide = if dtype == DType::Float64 { dtype } else { DType::Float32 };
+    let wide = dtype.wide();
     Source::new(name, inputs, &[wide]).with(TEMPLATES)
 }
 

@@ -7,7 +7,7 @@ use super::walk::Walk;
 use crate::dtype::DType;
 use crate::ops::fold::{BatchNormFactor, FoldBatchNorm};
 use crate::ops::norm::{
-    BatchNorm, BatchNormGrad, BatchNormInference, BatchNormInferenceGrad, RunningAverage, parameter,
+    BatchNorm, BatchNormGrad, BatchNormInference, BatchNormInferenceGrad, RunningAverage,
 };
 use crate::ops::normalize::{BatchNormReluGrad, BatchNormStatistics, Normalize};
 use crate::ops::{Family, Meta};
@@ -20,7 +20,7 @@ const MOST_CHUNKS: usize = 256;
 
 /// A tensor with one element per channel, named `name`, as the kernels take it.
 fn channel(source: &mut Source, name: &str, step: isize, dtype: DType) -> String {
-    let kind = computed(parameter(dtype));
+    let kind = computed(dtype.wide());
     let constant = if name.contains("in") { "const " } else { "" };
     format!("Channel<{constant}{kind}>{{g.{name}, {}}}", source.integer(step as i64))
 }
@@ -83,7 +83,7 @@ fn statistics(
     steps: [isize; 4],
     places: [Place; 7],
 ) -> Program {
-    let (x, p, chunks) = (io[0], parameter(io[0].dtype), Chunks::of(io[0]));
+    let (x, p, chunks) = (io[0], io[0].dtype.wide(), Chunks::of(io[0]));
     let room = chunks.room(&mut program, 3);
     let mut parts = Source::new(name, &[x.dtype], &[DType::Float64]).with(TEMPLATES);
     let rest = parts.walk(&Walk::along(&others(x), &[x]));
@@ -108,7 +108,7 @@ fn statistics(
 /// The kernel of `(x - mean) * factor + term`, perhaps with another tensor added, perhaps rectified.
 fn applied(op: &Normalize, name: &'static str, io: &[&Meta]) -> Source {
     let (x, y) = (io[0], io[io.len() - 1]);
-    let wide = computed(parameter(x.dtype));
+    let wide = computed(x.dtype.wide());
     let dtypes: Vec<DType> = io[..io.len() - 1].iter().map(|meta| meta.dtype).collect();
     let mut source = Source::new(name, &dtypes, &[y.dtype]).with(TEMPLATES);
     let of_channels =
@@ -137,7 +137,7 @@ const PLAIN: Normalize = Normalize { adds: false, relu: false };
 
 /// A row-major parameter of the channels of x.
 fn row(x: &Meta) -> Meta {
-    Meta::new(parameter(x.dtype), [x.shape[1]])
+    Meta::new(x.dtype.wide(), [x.shape[1]])
 }
 
 /// The program of (x, scale, bias) -> (y, mean, var).
@@ -234,7 +234,7 @@ impl Gradient {
 
     /// The kernel of (dy, x, mean, perhaps factor, term) -> sums of chunks.
     fn sums(&self, io: &[&Meta], chunks: &Chunks) -> Source {
-        let (dy, x, p) = (io[0], io[1], parameter(io[1].dtype));
+        let (dy, x, p) = (io[0], io[1], io[1].dtype.wide());
         let mut source = self.begun(&[dy.dtype, x.dtype, p], DType::Float64);
         let rest = source.walk(&Walk::along(&others(x), &[dy, x]));
         let of = chunks.argument(&mut source);
@@ -251,7 +251,7 @@ impl Gradient {
 
     /// The kernel of (scale, var, sums) -> (dscale, dbias, lines).
     fn lines(&self, io: &[&Meta], inputs: usize, chunks: &Chunks) -> Source {
-        let (dtype, p) = (io[1].dtype, parameter(io[1].dtype));
+        let (dtype, p) = (io[1].dtype, io[1].dtype.wide());
         let mut source = Source::new(self.name, &[p, p, DType::Float64], &[p; 3]).with(TEMPLATES);
         let all = [("in0", 2), ("in1", 4), ("out0", inputs + 1), ("out1", inputs + 2)];
         let [scale, var, dscale, dbias] =
@@ -267,7 +267,7 @@ impl Gradient {
 
     /// The kernel of (dy, x, mean, lines, perhaps factor, term) -> dx.
     fn applied(&self, io: &[&Meta], dx: &Meta) -> Source {
-        let (dy, x, p) = (io[0], io[1], parameter(io[1].dtype));
+        let (dy, x, p) = (io[0], io[1], io[1].dtype.wide());
         let mut source = self.begun(&[dy.dtype, x.dtype, p, p], dx.dtype);
         let mean = channel(&mut source, "in2", io[3].strides[0], x.dtype);
         let (passes, kind) = (self.passes(&mut source, io, &mean, 4), computed(p));
@@ -294,7 +294,7 @@ impl Gradient {
     /// What of dy passes; factor and term are inputs from `first` on.
     fn passes(&self, source: &mut Source, io: &[&Meta], mean: &str, first: usize) -> String {
         let dtype = io[1].dtype;
-        let kind = computed(parameter(dtype));
+        let kind = computed(dtype.wide());
         if !self.is_rectified {
             return format!("All<{kind}>{{}}");
         }

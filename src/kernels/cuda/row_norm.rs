@@ -5,7 +5,6 @@ use super::source::{Source, THREADS};
 use super::types::{computed, stored};
 use crate::dtype::DType;
 use crate::ops::layer_norm::{LayerNorm, LayerNormGrad};
-use crate::ops::norm::parameter;
 use crate::ops::rms_norm::{RmsNorm, RmsNormGrad};
 use crate::ops::{Family, Meta};
 
@@ -48,7 +47,7 @@ fn sizes(source: &mut Source, x: &Meta) -> String {
 fn forward(name: &'static str, eps: f64, is_centred: bool, io: &[&Meta]) -> Program {
     let outputs = if is_centred { 3 } else { 2 };
     let inputs = io.len() - outputs;
-    let (x, p) = (io[0], parameter(io[0].dtype));
+    let (x, p) = (io[0], io[0].dtype.wide());
     let dtypes = [&[x.dtype][..], &[p, p][..outputs - 1]].concat();
     let mut source = begun(name, x, &vec![x.dtype; inputs], &dtypes);
     let (kind, inverse) = (computed(p), format!("out{}", outputs - 1));
@@ -71,7 +70,7 @@ fn forward(name: &'static str, eps: f64, is_centred: bool, io: &[&Meta]) -> Prog
 /// the memory of an input, so that it comes last.
 fn backward(name: &'static str, is_centred: bool, io: &[&Meta]) -> Program {
     let inputs = if is_centred { 5 } else { 4 };
-    let (x, p) = (io[1], parameter(io[1].dtype));
+    let (x, p) = (io[1], io[1].dtype.wide());
     let (kind, element) = (computed(p), stored(x.dtype));
     let dtypes = [vec![x.dtype; 3], vec![p; inputs - 3]].concat();
     let inverse = format!("in{}", inputs - 1);

@@ -207,11 +207,14 @@ fn usual_convolutions_are_onednns() {
             let made =
                 onednn::conv::prepare(None, pass, &case.geometry, io, Some(Width(2))).unwrap();
             assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
+            made.unwrap().to_string()
         };
         prepare(Propagation::Forward, &[x, dw, bias, y]);
         prepare(Propagation::Forward, &[&rows(&x.shape), dw, y]);
         prepare(Propagation::GradInput, &[y, dw, x]);
-        prepare(Propagation::GradWeight, &[y, x, dw]);
+        let steps = prepare(Propagation::GradWeight, &[y, x, dw]);
+        let copied = prepare(Propagation::GradWeight, &[&rows(&y.shape), &rows(&x.shape), dw]);
+        assert!(steps.contains("gemm") || !copied.contains("gemm"), "{steps}; {copied}");
     }
 }
 
@@ -319,6 +322,28 @@ fn rows_of_an_enlarged_image_are_cut() {
             let steps =
                 onednn::conv::prepare(None, Propagation::GradInput, &case.geometry, &io, width);
             assert_eq!(steps.unwrap().unwrap().threads(), 2, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn padded_volumes_may_be_less_deep_than_their_windows() {
+    let mut random = Random::new(35);
+    for (channels, kernel, stride, padding, sides, groups) in [
+        ([3, 16], [7, 7, 7], [2, 2, 2], [3, 3, 3], [6, 8, 8], 1),
+        ([1, 16], [7, 7, 7], [2, 2, 2], [3, 3, 3], [7, 7, 7], 1),
+        ([4, 2], [5, 5, 5], [2, 2, 2], [3, 0, 3], [3, 5, 5], 1),
+        ([16, 16], [4, 3, 3], [2, 1, 1], [3, 1, 1], [3, 4, 4], 1),
+        ([3, 16], [5, 5, 5], [2, 2, 2], [3, 3, 3], [5, 8, 8], 1),
+        ([32, 16], [5, 5, 5], [1, 3, 3], [1, 2, 0], [4, 4, 5], 8),
+    ] {
+        let padding: Vec<usize> = padding.iter().chain(&padding).copied().collect();
+        let geometry = Geometry::new(&stride, &padding, &[1; 3], groups);
+        let case = Case::of(geometry, 2, channels, &sides, &kernel).unwrap();
+        for dtype in [DType::Float32, DType::BFloat16] {
+            let [x, _, dy] = case.shapes().map(|shape| random.tensor(usual(dtype, &shape)));
+            let [_, _, kind] = kinds(&case);
+            check_portable(&kind, &[&dy, &x], 2);
         }
     }
 }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Meta, check_float};
+use crate::ops::{Meta, check_float, check_meta};
 use crate::shape::Shape;
 
 /// What a recurrence computes in each step.
@@ -186,7 +186,7 @@ impl Form {
         let sizes = self.sizes(op, inputs[gates], inputs[weight])?;
         for (&part, &given) in parts.iter().zip(inputs) {
             let meta = self.meta(part, &sizes, inputs[gates].dtype);
-            super::super::layer_norm::fits(op, given, &meta)?;
+            check_meta(op, "a tensor", given, meta.dtype, &meta.shape)?;
         }
         Ok(sizes)
     }

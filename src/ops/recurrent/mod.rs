@@ -5,7 +5,7 @@ mod form;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Meta, Metas};
+use super::{Catalog, Cost, Family, Meta, Metas, product};
 use crate::error::Result;
 pub use form::{Cell, Form, Part, Parts, Sizes};
 
@@ -199,8 +199,8 @@ fn last(is: bool, count: usize) -> &'static [usize] {
 
 /// A product with the weights each step, and some functions of each gate.
 fn cost(io: &[&Meta], gates: &Meta, weight: &Meta) -> Cost {
-    let depth = weight.shape.first().map_or(0, |&extent| extent as u64);
-    let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-    let behind = gates.numel() as u64 * 16;
-    Cost { flops: gates.numel() as u64 * 2 * depth + behind, behind, bytes }
+    let depth = weight.shape.first().copied().unwrap_or(0);
+    let behind = product(&[gates.numel(), 16]);
+    let flops = product(&[gates.numel(), 2, depth]).saturating_add(behind);
+    Cost { behind, ..Cost::of(io, flops) }
 }

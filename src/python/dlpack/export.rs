@@ -1,8 +1,6 @@
 //! Tensors lent to other libraries.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_void};
-
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -10,7 +8,9 @@ use smallvec::smallvec;
 
 use super::super::exit;
 use super::super::tensor::Handle;
-use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type, place};
+use super::{
+    CPU, DlDevice, DlTensor, IS_COPIED, MAJOR, Managed, Unversioned, Versioned, dl_type, place,
+};
 use crate::engine::{self, Engine, record};
 use crate::kernels::gpu::Gpu;
 use crate::view::View;
@@ -50,29 +50,21 @@ impl Drop for Export {
     }
 }
 
-unsafe extern "C" fn delete_old(managed: *mut Managed) {
-    // SAFETY: made by `Box::into_raw` in `__dlpack__`, and deleted once.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Export>())) };
+unsafe extern "C" fn delete<T: Managed>(managed: *mut T) {
+    // SAFETY: made by `Box::into_raw` in `capsule`, and deleted once.
+    let managed = unsafe { Box::from_raw(managed) };
     // SAFETY: as above.
-    unsafe { drop(Box::from_raw(managed)) };
-}
-
-unsafe extern "C" fn delete_new(managed: *mut Versioned) {
-    // SAFETY: made by `Box::into_raw` in `__dlpack__`, and deleted once.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Export>())) };
-    // SAFETY: as above.
-    unsafe { drop(Box::from_raw(managed)) };
+    unsafe { drop(Box::from_raw(managed.parts().1.cast::<Export>())) };
 }
 
 /// Deletes the structure that a capsule holds if no consumer took it.
-unsafe extern "C" fn capsule_dropped(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn capsule_dropped<T: Managed>(capsule: *mut ffi::PyObject) {
+    let name = T::NAMES[0].as_ptr();
     // SAFETY: a consumer renames the capsule, so an unchanged name means that the structure is
     // still the exporter's to delete.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) == 1 {
-            delete_old(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
-        } else if ffi::PyCapsule_IsValid(capsule, NEW.as_ptr()) == 1 {
-            delete_new(ffi::PyCapsule_GetPointer(capsule, NEW.as_ptr()).cast());
+        if ffi::PyCapsule_IsValid(capsule, name) == 1 {
+            delete::<T>(ffi::PyCapsule_GetPointer(capsule, name).cast());
         }
     }
 }
@@ -108,7 +100,8 @@ impl Handle {
         }
         record::check_read("__dlpack__", &view)?;
         let engine = engine::of(view.block.device())?;
-        let view = if copy == Some(true) { copied(py, engine, view)? } else { view };
+        let is_copied = copy == Some(true);
+        let view = if is_copied { copied(py, engine, view)? } else { view };
         let data = view.block.to_touch()?.as_ptr();
         let is_unordered =
             stream.is_some_and(|stream| stream.extract::<i64>().is_ok_and(|number| number == -1));
@@ -116,8 +109,8 @@ impl Handle {
             exit::detach(py, || gpu.wait())?;
         }
         match max_version.is_some_and(|(major, _)| major >= MAJOR) {
-            true => capsule(py, Box::into_raw(export_new(&view, data)).cast(), NEW),
-            false => capsule(py, Box::into_raw(export_old(&view, data)).cast(), OLD),
+            true => capsule::<Versioned>(py, &view, data, if is_copied { IS_COPIED } else { 0 }),
+            false => capsule::<Unversioned>(py, &view, data, 0),
         }
     }
 
@@ -132,33 +125,20 @@ fn copied(py: Python<'_>, engine: &Engine, view: View) -> PyResult<View> {
     Ok(exit::detach(py, || engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
 }
 
-fn export_old(view: &View, data: *mut u8) -> Box<Managed> {
-    let mut export = Export::new(view);
-    let tensor = export.tensor(data);
-    Box::new(Managed { tensor, context: Box::into_raw(export).cast(), deleter: Some(delete_old) })
-}
-
-fn export_new(view: &View, data: *mut u8) -> Box<Versioned> {
-    let mut export = Export::new(view);
-    let tensor = export.tensor(data);
-    Box::new(Versioned {
-        version: [MAJOR, 0],
-        context: Box::into_raw(export).cast(),
-        deleter: Some(delete_new),
-        flags: 0,
-        tensor,
-    })
-}
-
-fn capsule<'py>(
+fn capsule<'py, T: Managed>(
     py: Python<'py>,
-    pointer: *mut c_void,
-    name: &'static CStr,
+    view: &View,
+    data: *mut u8,
+    flags: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let mut export = Export::new(view);
+    let tensor = export.tensor(data);
+    let made = T::new(tensor, Box::into_raw(export).cast(), Some(delete::<T>), flags);
+    let pointer = Box::into_raw(Box::new(made)).cast();
     // SAFETY: the pointer is a structure of the kind that the name denotes, and the destructor
     // frees it unless a consumer took it.
     unsafe {
-        let object = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(capsule_dropped));
+        let object = ffi::PyCapsule_New(pointer, T::NAMES[0].as_ptr(), Some(capsule_dropped::<T>));
         Bound::from_owned_ptr_or_err(py, object)
     }
 }

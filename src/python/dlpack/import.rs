@@ -1,6 +1,7 @@
 //! Memory borrowed from other libraries.
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -13,8 +14,7 @@ use super::super::error::DTypeError;
 use super::super::exit;
 use super::super::tensor::{self, Handle};
 use super::{
-    CPU, CUDA, DlTensor, DlType, MAJOR, Managed, NEW, OLD, READ_ONLY, USED_NEW, USED_OLD,
-    Versioned, dl_type,
+    CPU, CUDA, DlTensor, DlType, MAJOR, Managed, READ_ONLY, Unversioned, Versioned, dl_type,
 };
 use crate::block::Block;
 use crate::device::Device;
@@ -26,44 +26,31 @@ use crate::shape::{Shape, Strides};
 use crate::view::{Meta, View};
 
 /// Keeps the producer's memory alive until the block is dropped.
-struct Import<T> {
+struct Import<T: Managed> {
     managed: *mut T,
-    delete: unsafe fn(*mut T),
     /// Where the memory is, unless it is the host's.
     gpu: Option<Gpu>,
 }
 
 // SAFETY: the specification lets deleters run on any thread.
-unsafe impl<T> Send for Import<T> {}
+unsafe impl<T: Managed> Send for Import<T> {}
 // SAFETY: a shared reference to an import gives access to nothing.
-unsafe impl<T> Sync for Import<T> {}
+unsafe impl<T: Managed> Sync for Import<T> {}
 
-impl<T> Drop for Import<T> {
+impl<T: Managed> Drop for Import<T> {
     fn drop(&mut self) {
         // What was put on the stream may still use the memory.
         if let Some(Err(error)) = self.gpu.as_ref().map(Gpu::wait) {
             log::error!("{error}");
         }
-        // SAFETY: the producer's structure, deleted once. A producer's deleter may touch Python
-        // objects, so the GIL is taken (it may be held already). Once the interpreter has ended,
-        // there is nobody to return the memory to.
-        let _ = exit::attach(|_| unsafe { (self.delete)(self.managed) });
-    }
-}
-
-unsafe fn call_old(managed: *mut Managed) {
-    // SAFETY: by the caller's promise this is the producer's structure.
-    if let Some(delete) = unsafe { (*managed).deleter } {
-        // SAFETY: as above.
-        unsafe { delete(managed) }
-    }
-}
-
-unsafe fn call_new(managed: *mut Versioned) {
-    // SAFETY: by the caller's promise this is the producer's structure.
-    if let Some(delete) = unsafe { (*managed).deleter } {
-        // SAFETY: as above.
-        unsafe { delete(managed) }
+        // A producer's deleter may touch Python objects, so the GIL is taken (it may be held
+        // already). Once the interpreter has ended, there is nobody to return the memory to.
+        let _ = exit::attach(|_| {
+            // SAFETY: the producer's structure, which nothing has deleted.
+            let delete = unsafe { &*self.managed }.parts().2;
+            // SAFETY: as above; it is deleted once.
+            delete.into_iter().for_each(|delete| unsafe { delete(self.managed) });
+        });
     }
 }
 
@@ -117,38 +104,48 @@ fn ask<'py>(object: &Bound<'py, PyAny>, gpu: Option<&Gpu>) -> PyResult<Bound<'py
 
 /// Takes the memory, which is on a device of this kind.
 fn take(capsule: &Bound<'_, PyCapsule>, kind: i32, gpu: Option<Gpu>) -> PyResult<View> {
-    let (object, device) = (capsule.as_ptr(), gpu.as_ref().map(|gpu| gpu.device.clone()));
-    let device = device.unwrap_or_else(|| kernels::host().clone());
-    // SAFETY: the capsule's name identifies the structure it holds; renaming it transfers
-    // ownership, which happens only once the tensor has been accepted.
-    unsafe {
-        if ffi::PyCapsule_IsValid(object, NEW.as_ptr()) == 1 {
-            let managed: *mut Versioned = ffi::PyCapsule_GetPointer(object, NEW.as_ptr()).cast();
-            check_version(&*managed)?;
-            let parts = Parts::read(&(*managed).tensor, kind)?;
-            ffi::PyCapsule_SetName(object, USED_NEW.as_ptr());
-            Ok(parts.view(&device, Box::new(Import { managed, delete: call_new, gpu })))
-        } else if ffi::PyCapsule_IsValid(object, OLD.as_ptr()) == 1 {
-            let managed: *mut Managed = ffi::PyCapsule_GetPointer(object, OLD.as_ptr()).cast();
-            let parts = Parts::read(&(*managed).tensor, kind)?;
-            ffi::PyCapsule_SetName(object, USED_OLD.as_ptr());
-            Ok(parts.view(&device, Box::new(Import { managed, delete: call_old, gpu })))
-        } else {
-            Err(PyBufferError::new_err(
-                "from_dlpack: the capsule was used already or is of another kind",
-            ))
-        }
+    let holds = |[name, _]: [&CStr; 2]| {
+        // SAFETY: any object may be asked about.
+        unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
+    };
+    match (holds(Versioned::NAMES), holds(Unversioned::NAMES)) {
+        // SAFETY: the capsule's name says what it holds.
+        (true, _) => unsafe { take_as::<Versioned>(capsule, kind, gpu) },
+        // SAFETY: as above.
+        (_, true) => unsafe { take_as::<Unversioned>(capsule, kind, gpu) },
+        _ => Err(PyBufferError::new_err(
+            "from_dlpack: the capsule was used already or is of another kind",
+        )),
     }
 }
 
-fn check_version(managed: &Versioned) -> PyResult<()> {
-    if managed.version[0] != MAJOR {
-        return Err(PyBufferError::new_err(format!(
-            "from_dlpack: got DLPack {:?}, want 1.x",
-            managed.version
-        )));
+/// # Safety
+/// The capsule holds this structure.
+unsafe fn take_as<T: Managed>(
+    capsule: &Bound<'_, PyCapsule>,
+    kind: i32,
+    gpu: Option<Gpu>,
+) -> PyResult<View> {
+    let (object, [name, used]) = (capsule.as_ptr(), T::NAMES);
+    let device = gpu.as_ref().map_or_else(|| kernels::host().clone(), |gpu| gpu.device.clone());
+    // SAFETY: by the caller's promise.
+    let managed: *mut T = unsafe { ffi::PyCapsule_GetPointer(object, name.as_ptr()) }.cast();
+    // SAFETY: as above.
+    let held = unsafe { &*managed };
+    check_version(held.version())?;
+    // SAFETY: the producer's tensor is valid.
+    let parts = unsafe { Parts::read(held.parts().0, kind) }?;
+    // SAFETY: renaming the capsule transfers ownership, now that the tensor has been accepted.
+    unsafe { ffi::PyCapsule_SetName(object, used.as_ptr()) };
+    Ok(parts.view(&device, Box::new(Import { managed, gpu })))
+}
+
+fn check_version((version, flags): ([u32; 2], u64)) -> PyResult<()> {
+    if version[0] != MAJOR {
+        let message = format!("from_dlpack: got DLPack {version:?}, want 1.x");
+        return Err(PyBufferError::new_err(message));
     }
-    if managed.flags & READ_ONLY != 0 {
+    if flags & READ_ONLY != 0 {
         return Err(PyBufferError::new_err(
             "from_dlpack: the array is read-only and a tensor can be written; pass a copy",
         ));

@@ -11,13 +11,10 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::dtype::DType;
 
-const OLD: &CStr = c"dltensor";
-const NEW: &CStr = c"dltensor_versioned";
-const USED_OLD: &CStr = c"used_dltensor";
-const USED_NEW: &CStr = c"used_dltensor_versioned";
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
 const READ_ONLY: u64 = 1;
+const IS_COPIED: u64 = 1 << 1;
 const MAJOR: u32 = 1;
 
 #[repr(C)]
@@ -45,20 +42,69 @@ struct DlTensor {
     byte_offset: u64,
 }
 
+/// Frees a tensor and what its memory belongs to.
+type Deleter<T> = Option<unsafe extern "C" fn(*mut T)>;
+
 #[repr(C)]
-struct Managed {
+struct Unversioned {
     tensor: DlTensor,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+    deleter: Deleter<Self>,
 }
 
 #[repr(C)]
 struct Versioned {
     version: [u32; 2],
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    deleter: Deleter<Self>,
     flags: u64,
     tensor: DlTensor,
+}
+
+/// What a capsule holds.
+trait Managed: Sized + 'static {
+    /// The name of capsules that hold one, and of those from which it was taken.
+    const NAMES: [&'static CStr; 2];
+
+    fn new(tensor: DlTensor, context: *mut c_void, deleter: Deleter<Self>, flags: u64) -> Self;
+
+    /// The version, and the flags.
+    fn version(&self) -> ([u32; 2], u64);
+
+    /// The tensor, the exporter's context and its deleter.
+    fn parts(&self) -> (&DlTensor, *mut c_void, Deleter<Self>);
+}
+
+impl Managed for Unversioned {
+    const NAMES: [&'static CStr; 2] = [c"dltensor", c"used_dltensor"];
+
+    fn new(tensor: DlTensor, context: *mut c_void, deleter: Deleter<Self>, _: u64) -> Self {
+        Unversioned { tensor, context, deleter }
+    }
+
+    fn version(&self) -> ([u32; 2], u64) {
+        ([MAJOR, 0], 0)
+    }
+
+    fn parts(&self) -> (&DlTensor, *mut c_void, Deleter<Self>) {
+        (&self.tensor, self.context, self.deleter)
+    }
+}
+
+impl Managed for Versioned {
+    const NAMES: [&'static CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];
+
+    fn new(tensor: DlTensor, context: *mut c_void, deleter: Deleter<Self>, flags: u64) -> Self {
+        Versioned { version: [MAJOR, 0], context, deleter, flags, tensor }
+    }
+
+    fn version(&self) -> ([u32; 2], u64) {
+        (self.version, self.flags)
+    }
+
+    fn parts(&self) -> (&DlTensor, *mut c_void, Deleter<Self>) {
+        (&self.tensor, self.context, self.deleter)
+    }
 }
 
 const fn dl_type(dtype: DType) -> DlType {

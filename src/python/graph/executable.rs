@@ -30,7 +30,14 @@ impl PyGraph {
 
     /// Whether the graph can run on these arguments.
     pub(super) fn accepts(&self, arguments: &[View]) -> bool {
-        self.graph.check_arguments(arguments).is_ok() && self.graph.fits(arguments)
+        self.graph.admit(arguments).is_ok()
+    }
+
+    /// The tensors that the graph is to run on.
+    fn admitted(&self, arguments: &[Bound<'_, Handle>]) -> PyResult<Vec<View>> {
+        let arguments = views(arguments)?;
+        self.graph.admit(&arguments)?;
+        Ok(arguments)
     }
 
     /// Runs the graph once; returns the results, each a new tensor.
@@ -64,8 +71,7 @@ impl PyGraph {
         py: Python<'py>,
         arguments: Vec<Bound<'py, Handle>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let arguments = views(&arguments)?;
-        self.graph.check_arguments(&arguments)?;
+        let arguments = self.admitted(&arguments)?;
         PyList::new(py, self.results(py, &arguments)?)
     }
 
@@ -83,8 +89,8 @@ impl PyGraph {
         recorded: &PyGraph,
         arguments: Vec<Bound<'py, Handle>>,
     ) -> PyResult<(Vec<Bound<'py, Handle>>, Option<String>)> {
-        let arguments = views(&arguments)?;
-        self.graph.check_arguments(&arguments)?;
+        let arguments = self.admitted(&arguments)?;
+        recorded.graph.admit(&arguments)?;
         let engine = engine::of(self.graph.device())?;
         let compare = || self.graph.compare(&recorded.graph, engine, engine.run()?, &arguments);
         let Compared { results, difference } = exit::detach(py, compare).map_err(op::exception)?;
@@ -118,8 +124,7 @@ impl PyGraph {
         arguments: Vec<Bound<'_, Handle>>,
         runs: usize,
     ) -> PyResult<f64> {
-        let arguments = views(&arguments)?;
-        self.graph.check_arguments(&arguments)?;
+        let arguments = self.admitted(&arguments)?;
         let engine = engine::of(self.graph.device())?;
         let time = || self.graph.time(engine, engine.run()?, &arguments, runs);
         exit::detach(py, time).map_err(op::exception)
@@ -136,8 +141,7 @@ impl PyGraph {
         arguments: Option<Vec<Bound<'_, Handle>>>,
         runs: usize,
     ) -> PyResult<Vec<(f64, f64)>> {
-        let arguments = arguments.map(|given| views(&given)).transpose()?;
-        arguments.as_ref().map_or(Ok(()), |given| self.graph.check_arguments(given))?;
+        let arguments = arguments.map(|given| self.admitted(&given)).transpose()?;
         let engine = engine::of(self.graph.device())?;
         let profile = || self.graph.profile(engine, engine.run()?, arguments, runs);
         let timings = exit::detach(py, profile).map_err(op::exception)?;
@@ -152,7 +156,9 @@ impl PyGraph {
 
     /// Makes tensors still held from an equal recording show this graph's runs from here on.
     fn adopt(&self, py: Python<'_>, recording: &PyRecording) -> PyResult<()> {
-        exit::detach(py, || recording.with("adopt", |recording| self.graph.adopt(recording)))
+        let recording = recording.get("adopt")?;
+        exit::detach(py, || self.graph.adopt(&recording));
+        Ok(())
     }
 
     /// How many runs have completed.

@@ -1,6 +1,6 @@
 //! A recording as a Python object.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 use pyo3::prelude::*;
@@ -19,11 +19,16 @@ use crate::graph::Parallel;
 use crate::ops::View;
 use crate::step::{self, Names, Returned, Settings};
 
+/// Why a recording cannot be used, or changed.
+const NOT_ENDED: &str = "the recording has not ended";
+const IS_USED: &str = "another thread is using the recording";
+
 /// A recording on one thread: once it is created, the thread's operations are only buffered.
 #[pyclass(name = "Recording", module = "singa_rs._core", frozen)]
 pub(super) struct PyRecording {
-    /// None while the thread records.
-    recording: Mutex<Option<Recording>>,
+    /// None while the thread records. Locked for a moment only: what is done with a recording may
+    /// take long, and run user code.
+    recording: Mutex<Option<Arc<Recording>>>,
     /// The recording thread, while it records.
     open: Mutex<Option<ThreadId>>,
     /// The changes the recording makes to tensors that existed before it.
@@ -31,8 +36,24 @@ pub(super) struct PyRecording {
 }
 
 impl PyRecording {
-    fn ended(&self) -> MutexGuard<'_, Option<Recording>> {
-        locked(&self.recording)
+    /// The recording, once it has ended.
+    fn ended(&self) -> Option<Arc<Recording>> {
+        locked(&self.recording).clone()
+    }
+
+    /// The same, for an operation that needs it.
+    pub(super) fn get(&self, op: &'static str) -> PyResult<Arc<Recording>> {
+        Ok(self.ended().ok_or_else(|| Error::graph(op, NOT_ENDED))?)
+    }
+
+    /// Takes the recording out, if no other thread is using it.
+    fn take(&self) -> Result<Recording, Error> {
+        let (mut place, misuse) = (locked(&self.recording), |why| Error::graph("record", why));
+        let recording = place.take().ok_or_else(|| misuse(NOT_ENDED))?;
+        Arc::try_unwrap(recording).map_err(|used| {
+            *place = Some(used);
+            misuse(IS_USED)
+        })
     }
 
     fn set_open(&self, open: bool) -> Option<ThreadId> {
@@ -47,18 +68,6 @@ impl PyRecording {
             journal::close();
             let _ = record::end(); // an error may have ended it already
         }
-    }
-
-    /// The recording, once it has ended. Must not be called while holding the GIL: another thread
-    /// may be building a graph from it.
-    pub(super) fn with<T: Send>(
-        &self,
-        op: &'static str,
-        f: impl FnOnce(&mut Recording) -> T,
-    ) -> PyResult<T> {
-        let message = "the recording has not ended";
-        let missing = || Error::graph(op, message);
-        Ok(self.ended().as_mut().map(f).ok_or_else(missing)?)
     }
 }
 
@@ -122,12 +131,10 @@ impl PyRecording {
 
     /// Resumes an ended recording on this thread.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
-        let misuse = |message: &str| Error::graph("record", message);
-        if record::mode() != Mode::Eager {
-            return Err(misuse("this thread records already").into());
-        }
-        let recording = self.ended().take().ok_or_else(|| misuse("the recording has not ended"))?;
-        record::begin(recording.reopened())?;
+        let message = "this thread records already";
+        let is_free = record::mode() == Mode::Eager;
+        crate::ensure!(is_free, Error::graph("record", message).into());
+        record::begin(self.take()?.reopened())?;
         journal::open(self.journal.bind(py));
         self.set_open(true);
         Ok(())
@@ -141,7 +148,7 @@ impl PyRecording {
         journal::close();
         let ended = exit::detach(py, || engine::end_recording(&results))?;
         self.set_open(false);
-        *self.ended() = Some(ended);
+        *locked(&self.recording) = Some(Arc::new(ended));
         Ok(())
     }
 
@@ -153,21 +160,27 @@ impl PyRecording {
     /// Decides what is placed in the arena: everything created in the recording, except results and
     /// whatever a tensor object holds at this moment.
     fn seal(&self, py: Python<'_>) -> PyResult<()> {
-        exit::detach(py, || self.with("seal", Recording::seal))
+        exit::detach(py, || {
+            let refusal = |message: &str| Error::graph("seal", message);
+            let mut place = locked(&self.recording);
+            let recording = place.as_mut().ok_or_else(|| refusal(NOT_ENDED))?;
+            Arc::get_mut(recording).ok_or_else(|| refusal(IS_USED))?.seal();
+            Ok(())
+        })
     }
 
     /// Whether state was drawn at random after recorded operations had drawn from the same
     /// generator. False until the recording ends.
     #[getter]
     fn state_is_late(&self) -> bool {
-        self.ended().as_ref().is_some_and(Recording::state_is_late)
+        self.ended().is_some_and(|recording| recording.state_is_late())
     }
 
     /// Whether a value was asked for, which a recording does not have. False until the recording
     /// ends.
     #[getter]
     fn was_read(&self) -> bool {
-        self.ended().as_ref().is_some_and(Recording::was_read)
+        self.ended().is_some_and(|recording| recording.was_read())
     }
 
     /// None if both recordings are sealed and have the same stream of operations on the same
@@ -176,11 +189,9 @@ impl PyRecording {
         if std::ptr::eq(self, other) {
             return Ok(None);
         }
-        exit::detach(py, || {
-            let other = other.ended();
-            let Some(other) = &*other else { return Ok(Some("the other has not ended".into())) };
-            self.with("difference", |recording| recording.difference(other))
-        })
+        let recording = self.get("difference")?;
+        let Some(other) = other.ended() else { return Ok(Some("the other has not ended".into())) };
+        Ok(exit::detach(py, || recording.difference(&other)))
     }
 
     /// The analysed, planned graph, for the device's current number of threads. Without `rewrite`
@@ -209,8 +220,8 @@ impl PyRecording {
         memory_budget: Option<PyBudget>,
         limits: bool,
     ) -> PyResult<PyGraph> {
-        let device = self.with("graph", |recording| recording.device().clone())?;
-        let engine = engine::of(&device)?;
+        let recording = self.get("graph")?;
+        let engine = engine::of(recording.device())?;
         let usual = Parallel::new(engine.device().threads());
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
@@ -218,8 +229,7 @@ impl PyRecording {
         let limits = if limits { Limits::DEFAULT } else { Limits::NONE };
         let options =
             Options { rewrite, recompute, exact, keep, check_finite, parallel, budget, limits };
-        let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
-        let made = exit::detach(py, || self.with("graph", make))??;
+        let made = exit::detach(py, || Executable::new(engine, &recording, &options))?;
         Ok(PyGraph::new(Arc::new(made)))
     }
 
@@ -249,12 +259,12 @@ impl PyRecording {
         let (results, states) =
             (results.collect::<PyResult<_>>()?, states.collect::<PyResult<_>>()?);
         let names = Names { arguments, results, states };
+        let recording = self.get("save_step")?;
         let mut writer = PyFile::new(file);
-        let write = |recording: &mut Recording| {
-            let engine = engine::of(&recording.device().clone())?;
-            step::write(engine, recording, settings, names, &mut writer)
-        };
-        let written = exit::detach(file.py(), || self.with("save_step", write))?;
+        let written = exit::detach(file.py(), || {
+            let engine = engine::of(recording.device())?;
+            step::write(engine, &recording, settings, names, &mut writer)
+        });
         writer.finish(written)
     }
 }

@@ -159,7 +159,7 @@ fn as_links(step: At) -> Option<Region> {
     let family = step.kind().family();
     let fits = step.outputs.len() == 1
         && family.locality() != Locality::All
-        && family.checked().is_empty()
+        && !family.may_fail()
         && step.call.effects == Effects::PURE
         && step.places().all(|place| !place.meta.dtype.is_storage());
     let count = step.inputs.len();

@@ -1,5 +1,7 @@
+use super::products::Net;
 use super::*;
 use crate::graph::Role::{Captured, Slot, Temporary};
+use crate::ops::linalg::{Linalg, LinalgFn};
 use crate::rewrite::dce as rule;
 
 fn left(recorder: Recorder) -> Vec<&'static str> {
@@ -30,4 +32,16 @@ fn what_is_seen_afterwards_stays() {
     recorder.negate(&a, &y);
     recorder.negate(&x, &state);
     assert_eq!(left(recorder), ["add", "neg", "neg"]);
+}
+
+#[test]
+fn what_may_fail_stays() {
+    let names = |kind: Kind| {
+        let mut net = Net::new();
+        let x = net.given(&[4, 4]);
+        net.push(kind, &[&x], Temporary);
+        left(net.recorder)
+    };
+    assert_eq!(names(Linalg { f: LinalgFn::Inv }.into()), ["inv"]);
+    assert_eq!(names(Linalg { f: LinalgFn::Det }.into()), [""; 0]);
 }

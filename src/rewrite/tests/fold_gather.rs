@@ -24,9 +24,13 @@ fn gathered(net: &mut Net, role: Role) -> View {
 
 fn gathered_of(net: &mut Net, table: [usize; 2], places: &[usize], role: Role) -> View {
     let table = net.given(&table);
+    rows_of(net, &table, places, role)
+}
+
+fn rows_of(net: &mut Net, table: &View, places: &[usize], role: Role) -> View {
     let indices = View::new(cpu::device(), Meta::new(DType::Int64, places));
     net.recorder.number(&indices, Role::Argument);
-    let rows = net.push(ROWS, &[&table, &indices], role);
+    let rows = net.push(ROWS, &[table, &indices], role);
     let matrix: Shape = [indices.meta.numel(), table.meta.shape[1]].into();
     rows.reshape(&matrix).unwrap().expect("it is contiguous")
 }
@@ -133,4 +137,14 @@ fn tables_must_be_small_and_save_time() {
     assert_eq!(names([256, 512], 100, 512), ["matmul", "gather"]);
     assert_eq!(names([40_000, 16], 4, 16), ["gather", "matmul"], "few rows of many");
     assert_eq!(names([9_000, 16], 4_000, 128), ["gather", "matmul"], "4.4 MiB");
+}
+
+/// A row that is never gathered may hold a zero.
+#[test]
+fn not_with_what_fails_for_some_numbers() {
+    let mut net = Net::new();
+    let (table, row) = (net.given_as(DType::Int32, &[60, 32]), net.given_as(DType::Int32, &[32]));
+    let x = rows_of(&mut net, &table, &[20], Role::Temporary);
+    net.push(Binary { f: BinaryFn::FloorDivide }, &[&row, &x], Role::Slot);
+    assert_eq!(net.rewritten(freely).0, ["gather", "floor_divide"]);
 }

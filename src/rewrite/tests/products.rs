@@ -11,17 +11,17 @@ pub struct Net {
 
 pub const ADD: Binary = Binary { f: BinaryFn::Add };
 
-fn shaped(shape: &[usize]) -> View {
-    View::new(cpu::device(), Meta::new(DType::Float32, shape))
-}
-
 impl Net {
     pub fn new() -> Net {
         Net { recorder: Recorder::default() }
     }
 
     pub fn given(&mut self, shape: &[usize]) -> View {
-        let view = shaped(shape);
+        self.given_as(DType::Float32, shape)
+    }
+
+    pub fn given_as(&mut self, dtype: DType, shape: &[usize]) -> View {
+        let view = View::new(cpu::device(), Meta::new(dtype, shape));
         self.recorder.number(&view, Role::Captured);
         view
     }

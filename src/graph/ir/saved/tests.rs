@@ -69,6 +69,20 @@ fn user_code_is_not_written() {
 }
 
 #[test]
+fn blocks_that_nothing_uses_are_few() {
+    let of = |count: usize| {
+        let blocks = vec![(0, Temporary); count];
+        let saved = Saved::<Meta> { metas: vec![], calls: vec![], blocks, ops: vec![] };
+        let mut body = Vec::new();
+        ciborium::into_writer(&saved, &mut body).unwrap();
+        read(&sealed(VERSION, &body)).map(|(queue, _)| queue.blocks().len())
+    };
+    assert_eq!(of(100).unwrap(), 100);
+    let error = of(MOST_UNUSED + 1).unwrap_err().to_string();
+    assert_eq!(error, "a saved recording: it has many more blocks than operations use");
+}
+
+#[test]
 fn bytes_of_another_kind_or_version_are_refused() {
     let bytes = written(&recorded(0));
     let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();

@@ -12,6 +12,7 @@ use crate::device::team;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::cpu::simd::isa::{Body, Isa, Least, Level, Narrow, Reach};
+use crate::kernels::cpu::simd::number::Number;
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::scan::{Scan, ScanFn};
@@ -58,53 +59,19 @@ fn prepare<A: Total>(
 }
 
 /// A type that is accumulated in.
-trait Total: Copy + Default + Send + Sync + 'static {
+trait Total: Number {
     const ONE: Self;
     const LEAST: Self;
-    fn plus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
-    /// The greater one; NaN if either is.
-    fn greater(self, other: Self) -> Self;
 }
 
 impl Total for f64 {
     const ONE: f64 = 1.0;
     const LEAST: f64 = f64::NEG_INFINITY;
-
-    #[inline(always)]
-    fn plus(self, other: f64) -> f64 {
-        self + other
-    }
-
-    #[inline(always)]
-    fn times(self, other: f64) -> f64 {
-        self * other
-    }
-
-    #[inline(always)]
-    fn greater(self, other: f64) -> f64 {
-        if other > self || other.is_nan() { other } else { self }
-    }
 }
 
 impl Total for i64 {
     const ONE: i64 = 1;
     const LEAST: i64 = i64::MIN;
-
-    #[inline(always)]
-    fn plus(self, other: i64) -> i64 {
-        self.wrapping_add(other)
-    }
-
-    #[inline(always)]
-    fn times(self, other: i64) -> i64 {
-        self.wrapping_mul(other)
-    }
-
-    #[inline(always)]
-    fn greater(self, other: i64) -> i64 {
-        self.max(other)
-    }
 }
 
 /// What is accumulated.
@@ -180,7 +147,7 @@ impl Join for Greatest {
 
     #[inline(always)]
     fn join<A: Total>(self, total: A, value: A) -> A {
-        total.greater(value)
+        value.larger(total)
     }
 }
 

@@ -15,12 +15,13 @@ use crate::kernels::cpu::region::blocks::Blocks;
 use crate::kernels::cpu::region::row_blocks::{self, RowBlocks, Starts, row_bytes};
 use crate::kernels::cpu::{elementwise, onednn};
 use crate::kernels::{Kernel, Packing, Width, kernel};
-use crate::ops::Meta;
 use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::{Meta, product};
 
 /// Up to this many multiplications a oneDNN primitive does not pay off: calling it takes a
 /// microsecond, and it holds 70 KiB.
-pub(super) const TINY: usize = 192 << 10;
+pub(super) const TINY: u64 = 192 << 10;
+
 /// Whether a product `y = a b` of `io` = a, b, y is computed in blocks.
 pub fn is_split(io: [&Meta; 3]) -> bool {
     let all = Matrices::new(io);
@@ -84,7 +85,7 @@ fn whole(io: [&Meta; 3], team: Option<Width>) -> Result<Arc<dyn Kernel>> {
 /// the portable tiles, and for those of a row or a column.
 pub fn is_own(io: [&Meta; 3]) -> bool {
     let [a, _, y] = io;
-    let is_tiny = y.numel() * a.shape[a.shape.rank() - 1] <= TINY;
+    let is_tiny = product(&[y.numel(), a.shape[a.shape.rank() - 1]]) <= TINY;
     a.dtype == DType::Float32 && (is_tiny || row::fits(&Matrices::new(io)))
 }
 

@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::product::TINY;
 use crate::kernels::cpu::matmul::tile::{Matrix, Sum};
+use crate::ops;
 
 /// `c = a b`, or `c += a b`, for m x k and k x n matrices of given strides.
 pub struct Small<W> {
@@ -26,8 +27,7 @@ impl<W: Sum> Small<W> {
     /// [`crate::Error::Library`].
     pub fn new(size: [usize; 3], steps: [[isize; 2]; 3], adds: bool) -> Result<Self> {
         let mut product = Small { size, steps, adds, library: None, of: PhantomData };
-        let work: usize = size.iter().product();
-        if W::DTYPE == DType::Float32 && work > TINY {
+        if W::DTYPE == DType::Float32 && ops::product(&size) > TINY {
             product.library = product.by_library()?;
         }
         Ok(product)

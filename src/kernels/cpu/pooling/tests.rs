@@ -2,7 +2,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernels::cpu::conv::conv_case::all;
 use crate::kernels::testing::{Random, Tensor, apply, assert_near, tolerance};
-use crate::ops::geometry::Axes;
+use crate::ops::geometry::{Axes, Geometry, Last};
 use crate::ops::pooling::{AvgPool, AvgPoolGrad, MaxPool, MaxPoolGrad, Mean, Window};
 use crate::ops::{Family, Meta};
 
@@ -235,4 +235,41 @@ fn bad_windows_are_refused() {
     let series = |length| Meta::new(DType::Float32, [1, 1, length]);
     assert!(refused(dilated.clone(), &series(2)), "a window with the image between its taps");
     assert!(!refused(dilated, &series(3)));
+}
+
+#[test]
+fn windows_that_see_nothing_are_refused() {
+    let cases = all(&[4, 3, 6, 6, 6, 5, 2]).map(|at| <[usize; 7]>::try_from(at).unwrap());
+    let (mut accepted, mut refused) = (0, 0);
+    for [k, s, before, after, step, image, ceil] in cases {
+        let (kernel, stride, dilation, image) = (k + 1, s + 1, step + 1, image + 1);
+        let window = Window {
+            dilation: [dilation][..].into(),
+            ceil_mode: ceil == 1,
+            ..Window::new(&[kernel], &[stride], &[before, after])
+        };
+        let last = if window.ceil_mode { Last::Started } else { Last::Whole };
+        let geometry = Geometry::new(&[stride], &[before, after], &[dilation], 1);
+        let Ok(count) = geometry.places("", &[image], &[kernel], last) else { continue };
+        if before.max(after) > dilation * k {
+            continue;
+        }
+        let is_within = |place: usize| (before..before + image).contains(&place);
+        let sees = |n: usize| (0..kernel).any(|tap| is_within(n * stride + tap * dilation));
+        let want = (0..count[0]).all(sees);
+        assert_eq!(window.over("", &[image]).is_ok(), want, "{window:?} on {image}");
+        *(if want { &mut accepted } else { &mut refused }) += 1;
+    }
+    assert!(accepted > 1000 && refused > 100, "{accepted} and {refused}");
+}
+
+#[test]
+fn long_images_are_checked_at_once() {
+    let long = 1 << 40;
+    let dilated = |dilation: usize, padding: usize| Window {
+        dilation: [dilation][..].into(),
+        ..Window::new(&[2], &[1], &[padding, padding])
+    };
+    assert_eq!(dilated(2, 0).over("", &[long]).unwrap()[0], long - 2);
+    assert!(dilated(2 * long, long).over("", &[long]).is_err());
 }

@@ -1,14 +1,13 @@
 //! The gradients of all steps of a recurrence, from the last to the first, in blocks of rows.
 #![allow(unsafe_code)]
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::cells::{Back, Cell, Elman, Gru, LinearGru, Lstm};
 use super::forward::{row, row_mut};
+use super::plan::Plan;
 use super::products::{Products, Weights};
 use super::sequence::{self, Rows, Sequence};
-use super::space;
 use crate::error::Result;
 use crate::kernels::cpu::region::blocks::Blocks;
 use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
@@ -21,11 +20,9 @@ use crate::ops::{Family, Meta};
 pub struct Backward<W> {
     op: RecurrentGrad,
     sizes: Sizes,
-    blocks: Blocks,
-    /// The first goes from the gradients of the gates to that of the state before; the second is a
-    /// GRU's candidate, or a projection, which comes before the gates.
-    products: Products,
-    of: PhantomData<W>,
+    /// The first product goes from the gradients of the gates to that of the state before; the
+    /// second is a GRU's candidate, or a projection, which comes before the gates.
+    plan: Plan<W>,
 }
 
 impl<W: Wide> Backward<W> {
@@ -37,45 +34,32 @@ impl<W: Wide> Backward<W> {
         let sizes = op.form.sizes(op.name(), io[op.gates()], io[op.weight()])?;
         let blocks = Blocks::new(sizes.rows, sequence::block(sizes.rows), width);
         let products = Products::new(&blocks, weights(op, io, &sizes), sizes.steps)?;
-        Ok(Backward { op: op.clone(), sizes, blocks, products, of: PhantomData })
-    }
-
-    /// The columns of a thread's arrays: gradients of states and of cell states, those of the sums
-    /// and of what stands apart, and the results of products.
-    fn columns(&self) -> [usize; 5] {
-        let Sizes { units, state, .. } = self.sizes;
-        let form = &self.op.form;
-        let is_apart = self.products.second.is_some() || form.cell == recurrent::Cell::LinearGru;
-        [
-            state,
-            if form.has_cell() { units } else { 0 },
-            self.products.first.depth(),
-            if is_apart { units } else { 0 },
-            state.max(units),
-        ]
-    }
-
-    /// Bytes of the packed weights, of a thread's arrays, and of a product's scratch memory.
-    fn rooms(&self) -> [usize; 3] {
-        let (products, rows) = (&self.products, self.blocks.sizes()[0]);
-        let arrays = space::bytes::<W>(self.columns().map(|columns| columns * rows));
-        [products.packed(), arrays, products.scratch()]
+        let columns = columns(op, &sizes, &products);
+        Ok(Backward { op: op.clone(), sizes, plan: Plan::new(blocks, products, columns) })
     }
 
     fn blocks<C: Cell<W>>(&self, io: &Io, sequence: Sequence, cell: C) -> Result<()> {
-        let [packed, arrays, scratch] = self.rooms();
-        let places = Places::new(io, &self.op, sequence);
-        let columns = self.columns();
-        let lengths = columns.map(|columns| columns * self.blocks.sizes()[0]);
-        self.blocks.each(|seat, rows| {
-            let at = io.scratch::<u8>().wrapping_add(packed + seat * (arrays + scratch));
-            // SAFETY: each thread has its own scratch memory.
-            let [state, cells, sums, tail, product] = unsafe { space::arrays(at, lengths) };
+        let (plan, places) = (&self.plan, Places::new(io, &self.op, sequence));
+        plan.each(io, |[state, cells, sums, tail, product], scratch, rows| {
             let room = Room { state, cell: cells, sums, tail, product };
-            let scratch = at.wrapping_add(arrays);
-            Block { kernel: self, io, sequence, cell, places, rows, columns, room, scratch }.run()
+            let columns = plan.columns;
+            Block { plan, io, sequence, cell, places, rows, columns, room, scratch }.run()
         })
     }
+}
+
+/// The columns of a thread's arrays: gradients of states and of cell states, those of the sums and
+/// of what stands apart, and the results of products.
+fn columns(op: &RecurrentGrad, sizes: &Sizes, products: &Products) -> [usize; 5] {
+    let (Sizes { units, state, .. }, form) = (*sizes, &op.form);
+    let is_apart = products.second.is_some() || form.cell == recurrent::Cell::LinearGru;
+    [
+        state,
+        if form.has_cell() { units } else { 0 },
+        products.first.depth(),
+        if is_apart { units } else { 0 },
+        state.max(units),
+    ]
 }
 
 /// The weights of the first and of the second product, which are those of forward, transposed.
@@ -102,20 +86,17 @@ fn weights(op: &RecurrentGrad, io: &[&Meta], sizes: &Sizes) -> (Weights, Option<
 
 impl<W: Wide> Kernel for Backward<W> {
     fn scratch(&self) -> usize {
-        let [packed, arrays, scratch] = self.rooms();
-        packed + self.blocks.seats() * (arrays + scratch)
+        self.plan.scratch()
     }
 
     fn threads(&self) -> usize {
-        self.blocks.seats()
+        self.plan.blocks.seats()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        let [packed, ..] = self.rooms();
-        let (room, scratch) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(packed));
         // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
         let sequence = unsafe {
-            self.products.pack(io, room, scratch)?;
+            self.plan.pack(io)?;
             Sequence::new(self.op.form, self.sizes, io)
         };
         match self.op.form.cell {
@@ -185,7 +166,7 @@ struct Room<'a, W> {
 
 /// A block of rows on its way back through all steps.
 struct Block<'a, 'io, W, C> {
-    kernel: &'a Backward<W>,
+    plan: &'a Plan<W>,
     io: &'a Io<'io>,
     sequence: Sequence<'a>,
     cell: C,
@@ -210,7 +191,7 @@ impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
                     self.multiply(Stage::Take)?;
                 }
                 self.pass(step, Stage::Gates);
-                if self.kernel.products.second.is_some() && !is_projected {
+                if self.plan.products.second.is_some() && !is_projected {
                     self.multiply(Stage::Gates)?;
                     self.pass(step, Stage::Second);
                 }
@@ -233,8 +214,8 @@ impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
     /// The product behind a stage.
     unsafe fn multiply(&mut self, behind: Stage) -> Result<()> {
         let Room { state, sums, tail, product, .. } = &mut self.room;
-        let which = usize::from(self.rows.len() != self.kernel.blocks.sizes()[0]);
-        let (products, packed) = (&self.kernel.products, self.io.scratch::<u8>());
+        let which = usize::from(self.rows.len() != self.plan.blocks.sizes()[0]);
+        let (products, packed) = (&self.plan.products, self.io.scratch::<u8>());
         let later = products.behind(packed);
         // SAFETY: by the caller's promise; the weights are packed before blocks run.
         unsafe {
@@ -361,7 +342,7 @@ impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
             Stage::Second => self.cell.second_back::<L>(made),
             _ => self.cell.back::<L>(made),
         }
-        if self.kernel.products.second.is_none() || is_projected || stage == Stage::Second {
+        if self.plan.products.second.is_none() || is_projected || stage == Stage::Second {
             // SAFETY: as above. The gates may be the same tensor: nothing reads them any more.
             let to = unsafe { self.places.dgiven.put(at) };
             let (head, rest) = to.split_at_mut(if C::TAIL { 2 * units } else { sums });

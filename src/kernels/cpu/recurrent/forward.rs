@@ -2,13 +2,12 @@
 //! steps and waits for no other thread.
 #![allow(unsafe_code)]
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::cells::{Cell, Elman, Gru, LinearGru, Lstm, Row};
+use super::plan::Plan;
 use super::products::{Product, Products, Weights};
 use super::sequence::{self, Rows, Sequence};
-use super::space;
 use crate::error::Result;
 use crate::kernels::cpu::region::blocks::Blocks;
 use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
@@ -21,10 +20,8 @@ use crate::ops::{Family, Meta};
 pub struct Forward<W> {
     op: Recurrent,
     sizes: Sizes,
-    blocks: Blocks,
-    /// The second is that of a GRU's candidate, or a projection.
-    products: Products,
-    of: PhantomData<W>,
+    /// The second product is that of a GRU's candidate, or a projection.
+    plan: Plan<W>,
 }
 
 impl<W: Wide> Forward<W> {
@@ -37,38 +34,19 @@ impl<W: Wide> Forward<W> {
         let sizes = form.sizes(op.name(), io[0], io[1])?;
         let blocks = Blocks::new(sizes.rows, sequence::block(sizes.rows), width);
         let products = Products::new(&blocks, weights(op, io, &sizes), sizes.steps)?;
-        Ok(Forward { op: op.clone(), sizes, blocks, products, of: PhantomData })
-    }
-
-    /// The columns of a thread's arrays: states, cell states, sums, units, and the results of the
-    /// second product.
-    fn columns(&self) -> [usize; 5] {
-        let Sizes { units, state, .. } = self.sizes;
-        let cell = if self.op.form.has_cell() { units } else { 0 };
-        let Products { first, second } = &self.products;
-        let second = second.as_ref().map_or(0, Product::columns);
-        [state, cell, first.columns(), units, second]
-    }
-
-    /// Bytes of the packed weights, of a thread's arrays, and of a product's scratch memory.
-    fn rooms(&self) -> [usize; 3] {
-        let (products, rows) = (&self.products, self.blocks.sizes()[0]);
-        let arrays = space::bytes::<W>(self.columns().map(|columns| columns * rows));
-        [products.packed(), arrays, products.scratch()]
+        // Of states, cell states, sums, units, and the results of the second product.
+        let cell = if form.has_cell() { sizes.units } else { 0 };
+        let second = products.second.as_ref().map_or(0, Product::columns);
+        let columns = [sizes.state, cell, products.first.columns(), sizes.units, second];
+        Ok(Forward { op: op.clone(), sizes, plan: Plan::new(blocks, products, columns) })
     }
 
     fn blocks(&self, io: &Io, sequence: Sequence, cell: impl Cell<W>) -> Result<()> {
-        let [packed, arrays, scratch] = self.rooms();
-        let places = Places::new(io, &self.op, sequence);
-        let columns = self.columns();
-        let lengths = columns.map(|columns| columns * self.blocks.sizes()[0]);
-        self.blocks.each(|seat, rows| {
-            let at = io.scratch::<u8>().wrapping_add(packed + seat * (arrays + scratch));
-            // SAFETY: each thread has its own scratch memory.
-            let [state, cells, sums, units, second] = unsafe { space::arrays(at, lengths) };
+        let (plan, places) = (&self.plan, Places::new(io, &self.op, sequence));
+        plan.each(io, |[state, cells, sums, units, second], scratch, rows| {
             let room = Room { state, cell: cells, sums, units, second };
-            let scratch = at.wrapping_add(arrays);
-            Block { kernel: self, io, sequence, cell, places, rows, columns, room, scratch }.run()
+            let columns = plan.columns;
+            Block { plan, io, sequence, cell, places, rows, columns, room, scratch }.run()
         })
     }
 }
@@ -93,20 +71,17 @@ fn weights(op: &Recurrent, io: &[&Meta], sizes: &Sizes) -> (Weights, Option<Weig
 
 impl<W: Wide> Kernel for Forward<W> {
     fn scratch(&self) -> usize {
-        let [packed, arrays, scratch] = self.rooms();
-        packed + self.blocks.seats() * (arrays + scratch)
+        self.plan.scratch()
     }
 
     fn threads(&self) -> usize {
-        self.blocks.seats()
+        self.plan.blocks.seats()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        let [packed, ..] = self.rooms();
-        let (room, scratch) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(packed));
         // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
         let sequence = unsafe {
-            self.products.pack(io, room, scratch)?;
+            self.plan.pack(io)?;
             Sequence::new(self.op.form, self.sizes, io)
         };
         let vector = |part: Part| {
@@ -178,7 +153,7 @@ pub fn row_mut<W>(of: &mut [W], row: usize, columns: usize) -> &mut [W] {
 
 /// A block of rows on its way through all steps.
 struct Block<'a, 'io, W, C> {
-    kernel: &'a Forward<W>,
+    plan: &'a Plan<W>,
     io: &'a Io<'io>,
     sequence: Sequence<'a>,
     cell: C,
@@ -199,7 +174,7 @@ impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
             for step in 0..self.sequence.sizes.steps {
                 self.multiply(false)?;
                 W::Reach::run(Isa::active(), Step { block: &mut self, step, second: false });
-                if self.kernel.products.second.is_some() {
+                if self.plan.products.second.is_some() {
                     self.multiply(true)?;
                     W::Reach::run(Isa::active(), Step { block: &mut self, step, second: true });
                 }
@@ -215,8 +190,8 @@ impl<W: Wide, C: Cell<W>> Block<'_, '_, W, C> {
 
     unsafe fn multiply(&mut self, second: bool) -> Result<()> {
         let Room { state, sums, units, second: results, .. } = &mut self.room;
-        let which = usize::from(self.rows.len() != self.kernel.blocks.sizes()[0]);
-        let (products, packed) = (&self.kernel.products, self.io.scratch::<u8>());
+        let which = usize::from(self.rows.len() != self.plan.blocks.sizes()[0]);
+        let (products, packed) = (&self.plan.products, self.io.scratch::<u8>());
         let behind = products.behind(packed);
         // SAFETY: by the caller's promise; the weights are packed before blocks run.
         unsafe {
@@ -250,7 +225,7 @@ impl<W: Wide, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
     fn run<L: Level>(self) {
         let Step { block, step, second } = self;
         let (sequence, first) = (block.sequence, block.rows.start);
-        let is_last = second == block.kernel.products.second.is_some();
+        let is_last = second == block.plan.products.second.is_some();
         for i in sequence.active(step, block.rows) {
             let at = sequence.at(step, first + i);
             // SAFETY: the step is one that the row has, and the row is the block's own.

@@ -6,6 +6,7 @@
 mod backward;
 mod cells;
 mod forward;
+mod plan;
 mod products;
 mod sequence;
 mod staged;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use half::{bf16, f16};
 
 use crate::dtype::{Bool, Element};
-use crate::kernels::cpu::simd::number;
+use crate::kernels::cpu::simd::number::{self, Number};
 use crate::kernels::cpu::simd::wide::gather;
 
 /// An element type as reductions read it: all integers and bool as int64, float16 and bfloat16 as
@@ -116,15 +116,11 @@ pub trait Fold<V>: Send + Sync + 'static {
 const LANES: usize = 32;
 
 /// The type that results are computed in: float64 for floats, wrapping int64 for the others.
-pub trait Total: Element {
+pub trait Total: Number {
     /// The empty sum.
     const ZERO: Self;
     /// The empty product.
     const ONE: Self;
-    /// The sum.
-    fn add(self, other: Self) -> Self;
-    /// The product.
-    fn mul(self, other: Self) -> Self;
     /// The value of an element.
     fn of(value: impl Element) -> Self;
     /// The nearest element; integers wrap.
@@ -132,18 +128,10 @@ pub trait Total: Element {
 }
 
 macro_rules! total {
-    ($rust:ty, $zero:expr, $one:expr, $add:path, $mul:path, $to:ident, $from:ident) => {
+    ($rust:ty, $zero:expr, $one:expr, $to:ident, $from:ident) => {
         impl Total for $rust {
             const ZERO: Self = $zero;
             const ONE: Self = $one;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                $add(self, other)
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                $mul(self, other)
-            }
             #[inline(always)]
             fn of(value: impl Element) -> Self {
                 value.$to()
@@ -155,8 +143,8 @@ macro_rules! total {
         }
     };
 }
-total!(f64, 0.0, 1.0, std::ops::Add::add, std::ops::Mul::mul, to_f64, from_f64);
-total!(i64, 0, 1, i64::wrapping_add, i64::wrapping_mul, to_i64, from_i64);
+total!(f64, 0.0, 1.0, to_f64, from_f64);
+total!(i64, 0, 1, to_i64, from_i64);
 
 /// Writes the result over `count` values, or their mean, as an element of type `T`.
 ///
@@ -187,7 +175,7 @@ impl<V: Element, A: Total, const PRODUCT: bool> Fold<V> for Joined<A, PRODUCT> {
     }
     #[inline(always)]
     fn join(a: A, b: A) -> A {
-        if PRODUCT { a.mul(b) } else { a.add(b) }
+        if PRODUCT { a.times(b) } else { a.plus(b) }
     }
     #[inline(always)]
     fn finish(acc: A) -> A {

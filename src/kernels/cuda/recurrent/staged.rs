@@ -19,7 +19,7 @@ pub struct Staged<'a> {
 impl<'a> Staged<'a> {
     /// Of an operation on floats of this type.
     pub fn new(name: &'static str, dtype: DType) -> Staged<'a> {
-        let wide = if dtype == DType::Float64 { dtype } else { DType::Float32 };
+        let wide = dtype.wide();
         Staged { name, wide, program: Program::default(), late: Vec::new() }
     }
 

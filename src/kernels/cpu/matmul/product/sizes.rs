@@ -39,7 +39,7 @@ fn of_one(all: &Matrices) -> usize {
     if !is_known || depth > DEEPEST || bytes < sizes.smallest {
         return rows;
     }
-    let wanted = (sizes.block * rows / bytes).max(sizes.fewest);
+    let wanted = (sizes.block / all.row_bytes()).max(sizes.fewest);
     // An even number of blocks, so that two threads get equal parts.
     let count = rows.div_ceil(2 * wanted) * 2;
     let block = rows.div_ceil(count).next_multiple_of(GRAIN).min(rows);

@@ -84,3 +84,18 @@ fn empty_batches_and_empty_sums() {
     }
     check(Meta::new(DType::Float32, [8, 300, 0]), Meta::new(DType::Float32, [8, 0, 300]), 8);
 }
+
+/// Factors may be one element expanded: the products then outnumber what can be counted.
+#[test]
+fn sizes_that_cannot_be_multiplied_are_large() {
+    for [m, k, n] in [[1 << 29, 1 << 29, 1 << 29], [1 << 55, 4, 1], [1 << 20, 1 << 39, 1 << 20]] {
+        let expanded = |shape: [usize; 2]| Meta {
+            strides: smallvec::smallvec![0, 1],
+            ..Meta::new(DType::Float32, shape)
+        };
+        let (a, b) = (expanded([m, k]), expanded([k, n]));
+        let y = Matmul.infer(&[&a, &b]).unwrap().remove(0);
+        assert!(!is_own([&a, &b, &y]) || n == 1);
+        assert!(is_split([&a, &b, &y]) || m != 1 << 55);
+    }
+}
