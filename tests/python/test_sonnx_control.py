@@ -38,6 +38,18 @@ def test_a_loop_ends_by_its_number_of_rounds_or_by_its_condition(trips):
             np.testing.assert_allclose(got, want, 1e-6)
 
 
+@pytest.mark.parametrize("trips", [0, 2])
+def test_a_loop_of_values_whose_shape_is_not_declared(trips):
+    nodes = [node("Add", ["v", "v"], ["w"]), node("Identity", ["go"], ["on"])]
+    inputs = [("i", INT64, []), ("go", BOOL, []), ("v", FLOAT, None)]
+    outputs = [("on", BOOL, []), ("w", FLOAT, None), ("w", FLOAT, None)]
+    loop = node("Loop", ["trips", "", "x"], ["y", "all"], body=graph(nodes, inputs, outputs))
+    proto, given = model([loop], {"trips": np.array(1), "x": X}, ["y", "all"]), [np.array(trips), X]
+    for got, want in zip(sonnx.prepare(proto).run(given), there(proto, given), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
 def test_gradients_pass_through_loops():
     net = sonnx.SONNXModel(doubling(1e9))
     autograd.training = True

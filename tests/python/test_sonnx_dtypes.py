@@ -18,6 +18,13 @@ def test_elements_that_are_only_stored_are_written(kind):
     agrees("ScatterElements", x, indices, updates)
 
 
+@pytest.mark.parametrize("reduction", ["add", "mul"])
+def test_bools_are_joined(reduction):
+    x, i, u = np.array([0, 0, 1, 1], bool), np.array([0, 2]), np.array([1, 0], bool)
+    agrees("ScatterElements", x, i, u, reduction=reduction)
+    agrees("ScatterND", x, i[:, None], u, reduction=reduction)
+
+
 @pytest.mark.parametrize("kind", STORED)
 def test_windows_of_integers_are_added(kind):
     columns = np.arange(1, 9, dtype=kind).reshape(1, 2, 4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
-from onnx_models import agrees, model, one, real, replays, run
+from onnx_models import agrees, model, one, real, replays, run, there
 from singa_rs import autograd, device, sonnx
 from singa_rs.tensor import Tensor, to_numpy
 
@@ -102,6 +102,20 @@ def test_clip_of_old_and_new_opsets():
     agrees("Clip", X, opset=6, min=-0.5, max=0.25)
     agrees("Clip", X, None, np.array(0.25, np.float32), opset=11)
     agrees("Clip", X, np.array(0.5, np.float32), np.array(-0.5, np.float32), opset=13)
+
+
+def test_thresholds_of_nan():
+    x = np.array([np.nan, 2, 0.5], np.float32)
+    agrees("ThresholdedRelu", x)
+    proto = sonnx.model_proto(lambda x: autograd.threshold(x, 1.0, 0.0), [x])
+    for (got,) in (sonnx.prepare(proto).run([x]), there(proto, [x])):
+        np.testing.assert_array_equal(got, np.array([np.nan, 2, 0], np.float32))
+
+
+def test_what_has_no_elements():
+    agrees("Hardmax", np.zeros((2, 0), np.float32))
+    agrees("ReduceMean", np.zeros((2, 0), np.int32))
+    agrees("ReduceMean", np.zeros((2, 0), np.int64), np.array([1]), keepdims=0)
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 1), (1,)])

@@ -233,6 +233,11 @@ def test_compiling_records_parts_where_the_whole_cannot_be_recorded():
         (made,) = model(Tensor(data=real(3, 3)), Tensor(data=np.array(s, np.float32)))
         np.testing.assert_allclose(to_numpy(made), expected(real(3, 3), s), rtol=1e-5, atol=1e-6)
     assert any(part and part.graphs for part in model._stretches._known.values())
+    assert not model.training and not model.graph_mode
+    parts = model._stretches
+    with pytest.raises(ValueError):
+        model.compile([tensor.zeros((2, 3, 4)), tensor.zeros((5, 2))], amp="float16")
+    assert model._stretches is parts and not model.training and model._amp is None
 
 
 def test_shapes_are_computed_on_the_host():

@@ -6,6 +6,7 @@ import pytest
 from onnx import helper
 from onnx_models import agrees, model, needs, one, real, replays, run, slopes
 from singa_rs import autograd, sonnx
+from singa_rs.sonnx.arrays import from_array
 from singa_rs.tensor import Tensor, to_numpy
 
 IMAGE, LINE = real(2, 4, 7, 6), real(2, 4, 9)
@@ -225,6 +226,44 @@ def test_transforms_of_any_length(n):
 def test_lengths_with_large_prime_factors_are_refused():
     with pytest.raises(ValueError, match="DFT: got length 10007, want prime factors of 8192"):
         run("DFT", real(1, 10007, 1), None, np.array(1))
+
+
+@pytest.mark.parametrize("length", [4, 5])
+def test_windows_that_no_image_holds(length):
+    agrees("MaxPool", real(2, 1, length), kernel_shape=[3], dilations=[2], outputs=2)
+
+
+def unpooling(size, **window):
+    """Maxima and their positions, put back into an image of a size."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["p", "i"], **window),
+        helper.make_node("MaxUnpool", ["p", "i", "size"], ["y"], **window),
+    ]
+    return model(nodes, {"x": real(*size)}, ["y"], {"size": ints(*size)})
+
+
+@pytest.mark.parametrize(
+    ("size", "window"),
+    [
+        ((2, 3, 5, 5), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ((1, 2, 9, 8), {"kernel_shape": [3, 2], "strides": [3, 3]}),
+        ((2, 2, 8), {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+    ],
+)
+def test_maxima_are_put_back_where_they_were(size, window):
+    x = real(*size)
+    (got,) = sonnx.prepare(unpooling(size, **window)).run([x])
+    pooled, at = run("MaxPool", x, outputs=2, **window)
+    want = np.zeros(size, np.float32)
+    want.reshape(-1)[at.reshape(-1)] = pooled.reshape(-1)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_shape_of_other_images_is_refused():
+    proto = unpooling((1, 1, 4, 4), kernel_shape=[2, 2], strides=[2, 2])
+    proto.graph.initializer[0].CopyFrom(from_array(ints(1, 2, 4, 4), "size"))
+    with pytest.raises(ValueError, match="MaxUnpool: got output_shape"):
+        sonnx.prepare(proto).run([real(1, 1, 4, 4)])
 
 
 def test_a_network_replays():

@@ -101,6 +101,24 @@ def test_sizes_that_depend_on_values_are_read_each_time():
         np.testing.assert_array_equal(found, np.stack(np.nonzero(x)))
 
 
+def test_places_in_a_scalar():
+    constant = helper.make_node("Constant", [], ["x"], value_int=3)
+    node = helper.make_node("NonZero", ["x"], ["y"])
+    for proto, given in (
+        (one("NonZero", [np.float32(3)]), [np.float32(3)]),
+        (model([constant, node], {}, ["y"]), []),
+    ):
+        assert sonnx.prepare(proto).run(given)[0].shape == (0, 1)
+
+
+def test_ranges_of_integers_that_are_only_stored():
+    i, more = ([np.int16(n) for n in of] for of in ((1, 7, 1), (-3, 2, 1)))
+    rep = sonnx.prepare(one("Range", i))
+    for given in (i, i, i, more):
+        (got,) = rep.run(given)
+        assert got.dtype == np.int16 and got.tolist() == list(range(given[0], given[1]))
+
+
 def test_sizes_that_depend_on_values_are_not_recorded_in_training():
     net = sonnx.SONNXModel(one("NonZero", [X]))
     with pytest.raises(GraphError, match="argwhere: the size of the result depends on values"):

@@ -26,6 +26,8 @@ class _Mode(threading.local):
     #: Whether operations are noted for backward, the only attribute that functions check: False
     #: (not `training`, or paused), True, or the `nodes` of the step that is being recorded.
     tape: Nodes | bool = False
+    #: What notes functions as one operation each; see `as_one`.
+    noted: Callable[..., Any] | None = None
     #: Whether `Tensor.backward` has left gradients that no update followed.
     has_left_gradients = False
 
@@ -161,11 +163,22 @@ class no_grad:  # used like a function
 
 
 @contextmanager
-def handled_by(handler: Callable[..., Any] | None) -> Iterator[None]:
+def handled_by(
+    handler: Callable[..., Any] | None, noted: Callable[..., Any] | None = None
+) -> Iterator[None]:
     """A context in which a function gets this thread's operations and views instead of the engine,
-    which with None runs them; see `_core.set_handler`."""
-    before = _core.set_handler(handler)
+    which with None runs them; see `_core.set_handler`. Another may get what `as_one` is told."""
+    before, (mode.noted, noted) = _core.set_handler(handler), (noted, mode.noted)
     try:
         yield
     finally:
         _core.set_handler(before)
+        mode.noted = noted
+
+
+def as_one(name: str, attrs: dict[str, Any], x: Any, run: Callable[[Any], Any]) -> Any:
+    """`run(x)`, which traces may note as one operation: what it asks of the engine, with constants,
+    does not tell what it does for other sizes."""
+    if mode.noted is None:
+        return run(x)
+    return mode.noted(name, attrs, (x,), lambda x: (run(x),))[0]

@@ -16,6 +16,7 @@ from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
 from .borders import unpadded
 from .index import gather
+from .mode import as_one
 from .reduce import as_axes
 from .rule import KeepsShape, function
 from .table import public
@@ -141,7 +142,10 @@ class Pad(KeepsShape):
         if len(self.pads) != 2 * rank:
             raise ShapeError(f"pad: got pads {self.pads} for shape {x.shape}")
         ends = list(zip(self.pads[:rank], self.pads[rank:], strict=True))
-        return self._filled(x, ends) if self.mode == "constant" else self._gathered(x, ends)
+        if self.mode == "constant":
+            return self._filled(x, ends)
+        attrs = {"mode": self.mode, "pads": self.pads}
+        return as_one("pad", attrs, x, lambda x: self._gathered(x, ends))
 
     def _filled(self, x: Tensor, ends: list[tuple[int, int]]) -> Tensor:
         have = x.shape

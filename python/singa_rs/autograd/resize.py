@@ -16,6 +16,7 @@ from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real, wholes
 from .casting import cast, floating
 from .index import gather
+from .mode import as_one
 from .reduce import as_axes
 from .shape import clone, transpose
 from .table import public
@@ -164,10 +165,19 @@ def _resampled(x: Tensor, along: int, taps: list[tuple[np.ndarray, np.ndarray]])
 def resample(x: Tensor, changes: Sequence[tuple[int, Axis]], how: Mode) -> Tensor:
     """The tensor with some of its axes resampled; weights are float32 at least, and integers
     become float32, except by "nearest"."""
+    if not changes:
+        return clone(x)
+    if how.coordinates not in _UNCROPPED:
+        return _along_axes(x, changes, how)
+    known = {along: (axis.step, axis.step == axis.n / axis.m) for along, axis in changes}
+    steps = tuple(known.get(along, (1.0, True)) for along in range(x.rank))
+    attrs = {"steps": steps, "how": how}
+    return as_one("resample", attrs, x, lambda x: _along_axes(x, changes, how))
+
+
+def _along_axes(x: Tensor, changes: Sequence[tuple[int, Axis]], how: Mode) -> Tensor:
     # The axes that grow least first, so that little is resampled twice.
     order = sorted(changes, key=lambda change: (change[1].m / change[1].n, -change[0]))
-    if not order:
-        return clone(x)
     made = x if how.kind == "nearest" else wide(floating(x))
     # Results of gathers are row-major: the axes in the order of memory keep images channels-last.
     axes = sorted(range(x.rank), key=lambda a: -abs(made.strides[a]))

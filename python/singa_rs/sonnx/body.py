@@ -95,8 +95,8 @@ def read_graph(graph: GraphProto, scope: Scope, is_mapped: bool = False) -> Body
 
 
 def _declared(kind: onnx.TypeProto) -> tuple[np.dtype, tuple[int, ...]] | None:
-    """The dtype and the extents of a tensor as a graph declares them."""
-    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+    """The dtype and the extents, none without a shape, of a tensor as a graph declares them."""
+    if not kind.tensor_type.elem_type:
         return None
     dtype = dtype_of(kind.tensor_type.elem_type)
     return dtype, tuple(one.dim_value for one in kind.tensor_type.shape.dim)

@@ -23,9 +23,10 @@ from ..tensor import Placeholder, Tensor
 from ..tensor.dtypes import incoming
 from ..tensor.numbers import whole
 from . import writers
-from .extents import Sizes, settings
+from .extents import Sizes
+from .fitting import settings
 from .folded import folded
-from .other_sizes import check_other_sizes
+from .other_sizes import Trace, check_other_sizes
 from .program import Meta, Program, program
 from .reading import format_of
 from .tracing import as_module, make_parameters, traced
@@ -66,7 +67,7 @@ def model_proto(
         dynamic: names of axes whose size may be another one when the file is used, such as
             `{"x": {0: "batch"}}`; axes of one name have one size. `{"x": [0]}` makes up names. The
             model is traced for several sizes, and refused if what it does depends on them
-            otherwise than by sums of their products.
+            otherwise than by sums of their products, also divided and rounded down.
         opset: ONNX's version of the operators, from 20 on; by default 26, for models that draw
             random numbers 21.
         name: the graph's.
@@ -212,6 +213,15 @@ def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
     make_parameters(root, _stand_ins(args))
     if not axes.base:
         return program([traced(_checked_forward, root, _stand_ins(args))], [{}])
+    try:
+        return _of_sizes(root, args, axes, False)
+    except ValueError:  # of constants that depend on sizes, for example
+        return _of_sizes(root, args, axes, True)
+
+
+def _of_sizes(root: Module, args: Sequence[Any], axes: Axes, in_large: bool) -> Program:
+    """The program, of operations as the engine has them, or as ONNX does."""
+    trace = functools.partial(_traced, root, args, axes, in_large)
     failure: Exception | None = None
     # Operations take shorter ways for extents of 1.
     several = {label: max(size, 2) for label, size in axes.base.items()}
@@ -222,19 +232,21 @@ def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
         if any(one < 1 for setting in sizes for one in setting.values()):
             continue
         try:
-            traces = [_traced(root, args, axes, one) for one in sizes]
+            traces = [trace(one) for one in sizes]
         except Exception as error:  # a model need not take every size
             failure = failure or error
             continue
-        made = program(*_checked(root, args, axes, traces, sizes))
-        check_other_sizes(made, axes.base, functools.partial(_traced, root, args, axes))
+        made = program(*_checked(trace, axes, traces, sizes))
+        check_other_sizes(made, axes.base, trace)
         return made
     raise failure or ValueError("export: dynamic: got axes of size 0")
 
 
-def _traced(root: Module, args: Sequence[Any], axes: Axes, sizes: Sizes) -> record.Operations:
+def _traced(
+    root: Module, args: Sequence[Any], axes: Axes, in_large: bool, sizes: Sizes
+) -> record.Operations:
     given = [_resized(arg, own, sizes) for arg, own in zip(args, axes.of, strict=True)]
-    return traced(_checked_forward, root, given)
+    return traced(_checked_forward, root, given, in_large)
 
 
 def _checked_forward(root: Module, *given: Any) -> Any:
@@ -250,18 +262,14 @@ def _checked_forward(root: Module, *given: Any) -> Any:
 
 
 def _checked(
-    root: Module,
-    args: Sequence[Any],
-    axes: Axes,
-    traces: list[record.Operations],
-    sizes: list[Sizes],
+    trace: Trace, axes: Axes, traces: list[record.Operations], sizes: list[Sizes]
 ) -> tuple[list[record.Operations], list[Sizes]]:
     """The traces, and those for sizes next to those in the inputs, if the model takes them: what
-    depends on whether a size is even shows there."""
-    for step in (1, 2):
-        other = {label: size + step for label, size in axes.base.items()}
+    depends on whether a size is even, and on whose size, shows there."""
+    for steps in ((1, 2), (2, 1), (2, 2)):
+        other = {label: size + steps[i % 2] for i, (label, size) in enumerate(axes.base.items())}
         with contextlib.suppress(Exception):
-            traces, sizes = [*traces, _traced(root, args, axes, other)], [*sizes, other]
+            traces, sizes = [*traces, trace(other)], [*sizes, other]
     return traces, sizes
 
 

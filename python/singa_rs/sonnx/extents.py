@@ -1,40 +1,57 @@
-"""Extents that depend on the sizes of dynamic axes: sums of products of them.
+"""Extents that depend on the sizes of dynamic axes: sums of products of them, and of such sums
+divided by a number and rounded down, as windows that are some steps apart have them.
 
-They are not written down by the program that is exported. It is traced for several sizes, and
-what the numbers in its operations have to be follows from how they differ.
+They are not written down by the program that is exported; `fitting` finds them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator
+from typing import NamedTuple
 
 Sizes = dict[str, int]
 
-#: What is not 1 over any number of elements.
-_LEAST = 2.0**-63
-#: The most values that an error shows.
-_MOST_SHOWN = 4
+
+class Quotient(NamedTuple):
+    """A sum divided by a number from 2 and rounded down, which is multiplied as sizes are."""
+
+    of: Extent
+    by: int
+
+    def __str__(self) -> str:
+        of = f"({self.of})" if len(self.of.terms) > 1 else self.of
+        return f"({of} // {self.by})"
 
 
 class Extent:
-    """A sum of products: whole coefficients by the names of the axes that are multiplied."""
+    """A sum of products: whole coefficients by what is multiplied, names of axes and quotients."""
 
-    def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
-        self.terms = {names: factor for names, factor in sorted(terms.items()) if factor}
+    def __init__(self, terms: dict[tuple[str | Quotient, ...], int]) -> None:
+        made: dict[tuple[str | Quotient, ...], int] = {}
+        for names, factor in terms.items():
+            key = tuple(sorted(names, key=str))
+            made[key] = made.get(key, 0) + factor
+        known = sorted(made.items(), key=lambda one: [str(name) for name in one[0]])
+        self.terms = {names: factor for names, factor in known if factor}
 
     def at(self, sizes: Sizes) -> int:
         """The value for these sizes."""
         made = 0
         for names, factor in self.terms.items():
             for name in names:
-                factor *= sizes[name]
+                is_plain = isinstance(name, str)
+                factor *= sizes[name] if is_plain else name.of.at(sizes) // name.by
             made += factor
         return made
+
+    def parts(self) -> Iterator[str | Quotient]:
+        """The names and the quotients that it is made of, at any depth."""
+        for name in itertools.chain(*self.terms):
+            yield name
+            if isinstance(name, Quotient):
+                yield from name.of.parts()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Extent) and self.terms == other.terms
@@ -45,7 +62,8 @@ class Extent:
     def __str__(self) -> str:
         """As ONNX names an axis of this size."""
         parts = [
-            "*".join([*([str(f)] if f != 1 or not n else []), *n]) for n, f in self.terms.items()
+            "*".join([*([str(f)] if f != 1 or not n else []), *map(str, n)])
+            for n, f in self.terms.items()
         ]
         return " + ".join(parts) or "0"
 
@@ -54,6 +72,51 @@ class Extent:
 
 #: A number of an operation: the same for all sizes, or not.
 Number = int | Extent
+
+
+Terms = dict[tuple["str | Quotient", ...], int]
+
+
+def _terms(number: Number) -> Terms:
+    return number.terms if isinstance(number, Extent) else {(): number}
+
+
+def _number(terms: Terms) -> Number:
+    made = Extent(terms)
+    return made if any(made.terms) else made.at({})
+
+
+def plus(a: Number, b: Number) -> Number:
+    """A sum."""
+    made = dict(_terms(a))
+    for names, factor in _terms(b).items():
+        made[names] = made.get(names, 0) + factor
+    return _number(made)
+
+
+def times(a: Number, b: Number) -> Number:
+    """A product."""
+    made: Number = 0
+    for names, factor in _terms(a).items():
+        one = {(*names, *others): factor * by for others, by in _terms(b).items()}
+        made = plus(made, _number(one))
+    return made
+
+
+def quotient(of: Number, by: int) -> Number:
+    """`of // by`, as a sum of what `by` divides and the simplest quotient of the rest."""
+    terms = {names: factor for names, factor in _terms(of).items() if names and factor % by}
+    whole = {names: factor // by for names, factor in _terms(of).items() if names not in terms}
+    if not terms:
+        return _number(whole)
+    share = math.gcd(by, *terms.values())
+    rest = _terms(of).get((), 0) % by // share
+    terms, by = {names: factor // share for names, factor in terms.items()}, by // share
+    ((name, *others), factor), *more = terms.items()
+    if isinstance(name, Quotient) and factor == 1 and not (others or more):
+        return plus(_number(whole), quotient(plus(name.of, rest * name.by), by * name.by))
+    made = Quotient(Extent({**terms, (): rest}), by)
+    return plus(_number(whole), Extent({(made,): 1}))
 
 
 class Reciprocal:
@@ -66,135 +129,3 @@ class Reciprocal:
         return f"{self.sign} / ({self.of})"
 
     __repr__ = __str__
-
-
-def settings(base: Sizes, others: Callable[[str], int]) -> list[Sizes]:
-    """The sizes to trace: `base`, another size of each axis, and of each pair of axes; last a
-    check, in which all differ."""
-    found = [dict(base)]
-    for count in (1, 2):
-        for names in itertools.combinations(base, count):
-            found.append({**base, **{name: others(name) for name in names}})
-    if len(base) > 2:
-        found.append({name: others(name) for name in base})
-    return found
-
-
-def solve(values: Sequence[int], sizes: Sequence[Sizes]) -> Number | None:
-    """The number that takes these values for these sizes; None if no sum of products of at most
-    two axes does, and no single product of at most three, any of them more than once."""
-    if all(value == values[0] for value in values):
-        return values[0]
-    base, names = sizes[0], list(sizes[0])
-    found = _differences(values, sizes, base, names)
-    sums = [] if found is None else [_expanded(values[0], found, base)]
-    for made in itertools.chain(sums, _products(values[0], base, names)):
-        if all(made.at(one) == value for one, value in zip(sizes, values, strict=True)):
-            return made
-    return None
-
-
-def _products(value: int, base: Sizes, names: list[str]) -> Iterator[Extent]:
-    """The products of axes that may have a value."""
-    for count in (2, 3):
-        for of in itertools.combinations_with_replacement(names, count):
-            size = math.prod(base[name] for name in of)
-            if value and size and value % size == 0:
-                yield Extent({of: value // size})
-
-
-def solve_scalar(values: Sequence[float], sizes: Sequence[Sizes]) -> Number | Reciprocal | None:
-    """As `solve`, for floats that are whole, or 1 or -1 over what is whole."""
-    if not all(map(math.isfinite, values)):
-        return None
-    if all(one.is_integer() for one in values):
-        return solve([int(one) for one in values], sizes)
-    sign = 1 if values[0] > 0 else -1
-    below = [round(sign / one) if abs(one) > _LEAST else 0 for one in values]
-    if not all(n > 0 and sign / n == one for n, one in zip(below, values, strict=True)):
-        return None
-    found = solve(below, sizes)
-    return Reciprocal(sign, found) if isinstance(found, Extent) else None
-
-
-def _differences(
-    values: Sequence[int], sizes: Sequence[Sizes], base: Sizes, names: list[str]
-) -> dict[tuple[str, ...], int] | None:
-    """The slopes along each axis and pair of axes; None if one is not whole."""
-    known: dict[tuple[str, ...], int] = {}
-    for value, at in zip(values[1:], sizes[1:], strict=True):
-        moved = tuple(name for name in names if at[name] != base[name])
-        if len(moved) > 2:
-            continue
-        rest, run = value - values[0], 1
-        for name in moved:
-            run *= at[name] - base[name]
-            rest -= known[(name,)] * (at[name] - base[name]) if len(moved) == 2 else 0
-        if rest % run:
-            return None
-        known[moved] = rest // run
-    return known
-
-
-def _expanded(start: int, slopes: dict[tuple[str, ...], int], base: Sizes) -> Extent:
-    """`start` and the slopes times distances from `base`, multiplied out."""
-    terms: dict[tuple[str, ...], int] = {(): start}
-    for names, slope in slopes.items():
-        for kept in itertools.product((True, False), repeat=len(names)):
-            factor = slope
-            for name, is_kept in zip(names, kept, strict=True):
-                factor *= 1 if is_kept else -base[name]
-            left = tuple(name for name, is_kept in zip(names, kept, strict=True) if is_kept)
-            terms[left] = terms.get(left, 0) + factor
-    return Extent(terms)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two attributes or constants are equal; NaN is equal to NaN."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b) or bool(np.shape(a) == np.shape(b) and _same_bytes(a, b))
-    return type(a) is type(b) and (a == b or (a != a and b != b))
-
-
-def _same_bytes(a: Any, b: Any) -> bool:
-    return np.asarray(a).tobytes() == np.asarray(b).tobytes()
-
-
-def merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
-    """One value for those of several traces, with extents for the whole numbers that differ.
-
-    Raises:
-        ValueError: something else differs.
-    """
-    first = values[0]
-    if isinstance(first, dict) and all(list(one) == list(first) for one in values):
-        return {k: _merged_entry(k, [one[k] for one in values], sizes, where) for k in first}
-    if isinstance(first, (list, tuple)) and all(len(one) == len(first) for one in values):
-        return tuple(merged(one, sizes, where) for one in zip(*values, strict=True))
-    if all(same(one, first) for one in values):
-        return first
-    if all(type(one) is int for one in values) and (found := solve(values, sizes)) is not None:
-        return found
-    raise ValueError(
-        f"export: {where}: got {_shown(values, sizes)}, want what does not depend on the sizes, or "
-        "whole sums of their products"
-    )
-
-
-def _merged_entry(key: str, values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
-    """As `merged`; the scalar of an operation may be a float that depends on sizes."""
-    if key == "scalar" and all(type(one) is float for one in values) and len(set(values)) > 1:
-        found = solve_scalar(values, sizes)
-        if found is not None:
-            return found
-    return merged(values, sizes, f"{where}, {key}")
-
-
-def _shown(values: Sequence[Any], sizes: Sequence[Sizes]) -> str:
-    """The different ones of some values, and the sizes that they are for."""
-    found: list[tuple[Any, Sizes]] = []
-    for value, at in zip(values, sizes, strict=True):
-        if len(found) < _MOST_SHOWN and not any(same(value, one) for one, _ in found):
-            found.append((value, at))
-    *others, last = [f"{value} for {at}" for value, at in found]
-    return f"{', '.join(others)} and {last}"

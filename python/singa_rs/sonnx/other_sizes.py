@@ -7,7 +7,8 @@ from typing import Any
 
 from ..errors import InternalError
 from ..record import Operations
-from .extents import Extent, Number, Reciprocal, Sizes, same
+from .extents import Extent, Number, Quotient, Reciprocal, Sizes
+from .fitting import same
 from .program import Numbered, Program
 
 #: Traces a call for these sizes; raises what the model does for sizes that it does not take.
@@ -30,7 +31,7 @@ def check_other_sizes(made: Program, base: Sizes, trace: Trace) -> None:
     others = [
         {**base, label: n}
         for label, size in base.items()
-        for n in (1, size * max(4, -(-_SMALL // size)))
+        for n in (1, size * max(4, -(-_SMALL // size)), *_of_other_rests(made, size))
     ]
     for one in _slices(made):
         for sizes in one.off(base):
@@ -46,6 +47,13 @@ def check_other_sizes(made: Program, base: Sizes, trace: Trace) -> None:
         if found is not None:
             _check_shapes(made, found, sizes)
             _check_numbers(made, found, sizes)
+
+
+def _of_other_rests(made: Program, size: int) -> list[int]:
+    """Larger sizes that leave other rests where sizes are divided."""
+    numbers = (n for meta in made.metas for n in meta.shape if isinstance(n, Extent))
+    by = max((one.by for n in numbers for one in n.parts() if isinstance(one, Quotient)), default=0)
+    return [size + 3, size + by // 2 + 1, size + by - 1] if by else []
 
 
 def _traced(trace: Trace, sizes: Sizes) -> Operations | None:
@@ -90,9 +98,9 @@ class _Slice:
     ) -> None:
         self._extent, self._bounds, self._taken = extent, bounds, taken
         self._numbers = [one for one in (extent, *bounds, *taken) if one is not None]
-        known = (one.terms for one in self._numbers if isinstance(one, Extent))
+        known = (one.parts() for one in self._numbers if isinstance(one, Extent))
         #: The dynamic axes that it depends on.
-        self.labels = sorted({name for terms in known for names in terms for name in names})
+        self.labels = sorted({name for of in known for name in of if isinstance(name, str)})
 
     def __str__(self) -> str:
         start, stop = ("" if one is None else one for one in self._bounds)
@@ -143,12 +151,18 @@ def _check_numbers(made: Program, found: Operations, sizes: Sizes) -> None:
         ValueError: numbers differ.
     """
     try:
-        steps = Numbered(found).steps
+        numbered = Numbered(found)
     except (NotImplementedError, ValueError):  # where a part is the whole, for extents of 1
         return
-    if [one[:1] + one[2:] for one in made.steps] != [one[:1] + one[2:] for one in steps]:
+    if [one[:1] + one[2:] for one in made.steps] != [one[:1] + one[2:] for one in numbered.steps]:
         return
-    for want, got in zip(made.steps, steps, strict=True):
+    for meta, t in zip(made.metas, numbered.tensors, strict=True):
+        if not _agree(meta.shape, t.shape, sizes):
+            raise ValueError(
+                f"export: got shape {t.shape} for {sizes}, want {meta.shape}, which follows from "
+                "other sizes: the program is not the same for all sizes"
+            )
+    for want, got in zip(made.steps, numbered.steps, strict=True):
         if not _agree(want.attrs, got.attrs, sizes):
             raise ValueError(
                 f"export: {want.name}: got {got.attrs} for {sizes}, want {want.attrs}, which "
@@ -163,6 +177,10 @@ def _agree(want: Any, got: Any, sizes: Sizes, key: str = "") -> bool:
         is_alike = list(want) == list(got)
         return is_alike and all(
             _agree(one, got[k], sizes, k) for k, one in want.items() if k != "bounds"
+        )
+    if key == "steps":
+        return all(
+            own if step is None else step == n for step, (n, own) in zip(want, got, strict=True)
         )
     if key == "ranges" and want is not None and got is not None:
         return all(_same_range(*pair, sizes) for pair in zip(want, got, strict=True))

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..record import Event, Operations, place
 from ..tensor import Tensor
-from .extents import Number, Sizes, merged, same
+from .extents import Number, Sizes
+from .fitting import Known, likely, merged, same
 from .regions import region
 
 
@@ -148,8 +149,10 @@ def _keys(key: Any) -> tuple[Any, ...]:
 
 
 def _is_else_of_other_sizes(event: Event) -> bool:
-    """Whether it is a slice that may be of everything for this size alone, or another order of axes
-    that are alike for it."""
+    """Whether it is a slice that may be of everything for this size alone, another order of axes
+    that are alike for it, or a new size that is the old one."""
+    if event.name == "resample":
+        return True
     if event.name == "view_permute":
         return tuple(event.attrs["of"]) != tuple(range(event.inputs[0].rank))
     if event.name != "view_index":
@@ -187,17 +190,32 @@ def program(traces: Sequence[Operations], sizes: Sequence[Sizes]) -> Program:
     first = found[0]
     for other, at in zip(found[1:], sizes[1:], strict=True):
         _same_steps(first, other, sizes[0], at)
-    steps = [
-        step._replace(attrs=merged([one.steps[i].attrs for one in found], sizes, step.name))
-        for i, step in enumerate(first.steps)
-    ]
-    metas = [
-        Meta(merged([one.tensors[i].shape for one in found], sizes, "a shape"), t.dtype.name)
-        for i, t in enumerate(first.tensors)
-    ]
     for i in first.leaves:
         _check_same(i, found, sizes)
+    steps, metas = _merged(found, Known(sizes))
     return Program(steps, first.arguments, first.results, first.leaves, metas)
+
+
+def _merged(found: Sequence[Numbered], known: Known) -> tuple[list[Step], list[Meta]]:
+    """The steps and values of traces in their order: extents follow from those before."""
+    steps: list[Step] = []
+    metas: list[Meta] = []
+
+    def note(end: int) -> None:
+        for i in range(len(metas), end):
+            shape = merged([one.tensors[i].shape for one in found], known, "a shape")
+            metas.append(Meta(shape, found[0].tensors[i].dtype.name))
+
+    for i, step in enumerate(found[0].steps):
+        note(min(step.outputs))
+        every = [one.steps[i].attrs for one in found]
+        known.near = likely(step.name, every, [metas[value].shape for value in step.inputs])
+        attrs = merged(every, known, step.name)
+        note(max(step.outputs) + 1)
+        known.near = []
+        steps.append(step._replace(attrs=attrs))
+    note(len(found[0].tensors))
+    return steps, metas
 
 
 def _same_steps(a: Numbered, b: Numbered, sizes: Sizes, others: Sizes) -> None:

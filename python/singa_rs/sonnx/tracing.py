@@ -88,6 +88,15 @@ class _Noted(record.Operations):
             self._know(outputs or (made if isinstance(made, tuple) else (made,)))
         return made
 
+    def note_whole(
+        self, name: str, attrs: dict[str, Any], inputs: tuple[Tensor, ...], run: Callable[..., Any]
+    ) -> tuple[Tensor, ...]:
+        """As in traces for other uses."""
+        self._look(inputs)
+        made = super().note_whole(name, attrs, inputs, run)
+        self._know(made)
+        return made
+
     def _know(self, tensors: Sequence[Tensor]) -> None:
         self._versions.update((one.block_id, one.version) for one in tensors)
 
@@ -106,9 +115,12 @@ class _Noted(record.Operations):
                 self.copies.append(ops.copy(one))
 
 
-def traced(function: Callable[..., Any], root: Module, args: Sequence[Any]) -> record.Operations:
+def traced(
+    function: Callable[..., Any], root: Module, args: Sequence[Any], in_large: bool = False
+) -> record.Operations:
     """The operations of `function(root, *args)` in evaluation, of which none is run, and the arrays
-    that it makes tensors of. Arguments may be Placeholders.
+    that it makes tensors of. Arguments may be Placeholders. `in_large` takes for one operation what
+    ONNX has as one, and the engine as several with constants.
 
     Raises:
         GraphError: the call reads a value.
@@ -117,7 +129,7 @@ def traced(function: Callable[..., Any], root: Module, args: Sequence[Any]) -> r
 
     def call(module: Module, *given: Any) -> list[Tensor]:
         made.begin(given)
-        with handled_by(made.note):
+        with handled_by(made.note, made.note_whole if in_large else None):
             result = function(module, *given)
         made.end(result)
         return made.copies

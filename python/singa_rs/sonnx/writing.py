@@ -13,7 +13,7 @@ from onnx import helper
 from ..record import place
 from ..tensor import Tensor
 from .arrays import from_array
-from .extents import Extent, Number
+from .extents import Extent, Number, Quotient
 from .program import Meta, Program, Step
 from .table import WRITERS
 from .values import ELEMENTS, to_array
@@ -151,7 +151,7 @@ class Writer:
             self._known[number] = made
         return self._known[number]
 
-    def _term(self, names: tuple[str, ...], factor: int) -> str:
+    def _term(self, names: tuple[str | Quotient, ...], factor: int) -> str:
         made = None if factor != 1 and names or not names else self._size(names[0])
         if made is None:
             made, rest = self.constant([factor], "int64"), names
@@ -161,12 +161,19 @@ class Writer:
             made = self.node("Mul", [made, self._size(name)])
         return made
 
-    def _size(self, axis: str) -> str:
-        """The size of a dynamic axis."""
+    def _size(self, axis: str | Quotient) -> str:
+        """The size of a dynamic axis, or what is left of sizes that are divided."""
         key = ("size", axis)
         if key not in self._known:
-            value, at = self.axes[axis]
-            self._known[key] = self.node("Shape", [value], start=at, end=at + 1)
+            if isinstance(axis, Quotient):
+                of, by = self._number(axis.of), self._number(axis.by)
+                if min(axis.of.terms.values()) < 0:  # ONNX rounds negative quotients up
+                    of = self.node("Sub", [of, self.node("Mod", [of, by])])
+                made = self.node("Div", [of, by])
+            else:
+                value, at = self.axes[axis]
+                made = self.node("Shape", [value], start=at, end=at + 1)
+            self._known[key] = made
         return self._known[key]
 
     def reshape(self, name: str, have: Sequence[Number], want: Sequence[Number]) -> str:

@@ -101,8 +101,8 @@ def prelu(x: Tensor, slope: Tensor) -> Tensor:
 
 @reads("ThresholdedRelu", since=10)
 def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """`x` where it is above `alpha`, else 0."""
-    return autograd.threshold(x, alpha, 0.0)
+    """`x` where it is above `alpha`, else 0, also for NaN, which `autograd.threshold` keeps."""
+    return autograd.where(x.detach() > alpha, x, 0.0)
 
 
 @reads("HardSigmoid")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import autograd
 from ...errors import ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, bool_
 from ...tensor.numbers import wholes
 from ..running import Frame
 from ..table import reads
@@ -59,6 +59,8 @@ def compress(x: Tensor, condition: Any, *, axis: int | None = None) -> Tensor:
 
 #: ONNX's reductions but for "none", as `scatter_reduce` calls them.
 _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+#: Sums and products of bools: whether any, or whether all.
+_OF_BOOLS = {"add": "max", "mul": "min"}
 
 
 @reads("Scatter")
@@ -67,6 +69,7 @@ def scatter_elements(
     x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
     """A copy with updates at indices along an axis, or joined with what is there."""
+    reduction = _reduction(x, reduction)
     if reduction == "none":
         return autograd.scatter(x, axis, indices, updates)
     if reduction not in _REDUCTIONS:
@@ -82,11 +85,16 @@ def scatter_elements(
 @reads("ScatterND")
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """A copy with updates at tuples of indices, or joined with what is there."""
+    reduction = _reduction(x, reduction)
 
     def join(a: Tensor, u: Tensor) -> Tensor:
         return autograd.scatter_nd(a, indices, u, reduction)
 
     return join(x, updates) if reduction == "none" else _joined(join, x, updates, reduction)
+
+
+def _reduction(x: Tensor, name: str) -> str:
+    return _OF_BOOLS.get(name, name) if x.dtype == bool_ else name
 
 
 def _joined(
@@ -139,8 +147,9 @@ def one_hot(indices: Tensor, depth: Any, values: Tensor, *, axis: int = -1) -> T
 def non_zero(x: Tensor, *, frame: Frame) -> Tensor:
     """The positions of the elements that are not zero, (rank, count)."""
     frame.note_read()
-    found = autograd.argwhere(x if x.rank else x.reshape((1,)))
-    return autograd.transpose(found, (1, 0))
+    if x.rank:
+        return autograd.transpose(autograd.argwhere(x), (1, 0))
+    return autograd.transpose(autograd.argwhere(x.reshape((1,))), (1, 0))[:0]
 
 
 @reads("Unique")

@@ -32,7 +32,8 @@ def _mean(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
     if x.dtype.is_float:
         return autograd.reduce_mean(x, axes, keepdims)
     total = _sum(x, axes, keepdims)
-    return integers.quotient(total, full((), _count(x, axes), x.device, int64))
+    # The mean of no integers is 0, as in onnxruntime.
+    return integers.quotient(total, full((), max(1, _count(x, axes)), x.device, int64))
 
 
 def _product(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
@@ -171,6 +172,8 @@ reads("CumProd", since=26, host="axis")(_running(autograd.cumprod))
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
     """1 at the first of the greatest along an axis, else 0."""
+    if not x.numel:
+        return autograd.identity(x)
     return autograd.one_hot(autograd.argmax(x, axis), x.shape[axis], axis, x.dtype)
 
 

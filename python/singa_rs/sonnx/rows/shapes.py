@@ -136,9 +136,11 @@ def range_(start: Any, limit: Any, delta: Any, *, frame: Frame) -> Tensor:
     """Numbers from `start` to before `limit`, `delta` apart."""
     is_whole = isinstance(start, Tensor) and not start.dtype.is_float
     if frame.guesses is not None and is_whole and np.ravel(delta)[0] == 1:
-        count = frame.read_small(limit - start)  # which is nearly always the same
+        first = autograd.cast(start, "int64")
+        # The count is nearly always the same.
+        count = frame.read_small(autograd.cast(limit, "int64") - first)
         places = to_tensor(np.arange(int(np.ravel(count)[0])), frame.device)
-        return autograd.cast(start.reshape((1,)) + places, start.dtype)
+        return autograd.cast(first.reshape((1,)) + places, start.dtype)
     start, limit = frame.read_small(start), frame.read_small(limit)
     first, last, step = (np.reshape(x, ())[()] for x in (start, limit, delta))
     if not step:

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..extents import Extent, Number
+from ..extents import Extent, Number, plus, times
 from ..program import Step
 from ..regions import places
 from ..table import writes
 from ..writing import Writer
-from .shapes import _plus, _times
 
 
 class _Range(NamedTuple):
@@ -52,7 +51,7 @@ def write(w: Writer, step: Step) -> str:
 def _pads(axes: Sequence[_Range]) -> list[Number]:
     """How much of the whole is before and behind a part."""
     begins = [one.begin for one in axes]
-    ends = [_plus(one.extent, _times(_plus(one.begin, one.size), -1)) for one in axes]
+    ends = [plus(one.extent, times(plus(one.begin, one.size), -1)) for one in axes]
     return [*begins, *ends]
 
 
@@ -65,7 +64,7 @@ def _joined(w: Writer, whole: str, part: str, axes: Sequence[_Range]) -> str:
     first, *others = open_ones
     if first.step != 1:
         return _woven(w, whole, part, first, others)
-    begin, end = first.begin, _plus(first.begin, first.size)
+    begin, end = first.begin, plus(first.begin, first.size)
     inner = _cut(w, whole, first.axis, begin, end) if others else whole
     rows = [_joined(w, inner, part, others)]
     if begin != 0:

@@ -1,10 +1,11 @@
-"""Normalisation, attention, dropout."""
+"""Normalisation, attention, dropout, padding and resampling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from ...autograd.resize import Mode
 from ..extents import Number
 from ..program import Step
 from ..table import writes
@@ -104,3 +105,39 @@ def _whole_mask(w: Writer, value: int, front: Sequence[Number], last: tuple[Numb
 def dropout(w: Writer, step: Step) -> Any:
     """Nothing is dropped when a model is used."""
     return (w.name(step.inputs[0]), *(None for _ in step.outputs[1:]))
+
+
+@writes("pad")
+def pad(w: Writer, step: Step) -> str:
+    """Wider by elements of the tensor itself."""
+    mode, pads = step.attrs["mode"], w.ints(step.attrs["pads"])
+    if mode not in ("edge", "reflect", "wrap"):
+        raise NotImplementedError(f"export: pad: ONNX has no mode {mode!r}")
+    return w.node("Pad", [w.name(step.inputs[0]), pads], mode=mode)
+
+
+@writes("resample")
+def resample(w: Writer, step: Step) -> str:
+    """Axes enlarged or shrunk, to sizes or by scales; not by "nearest" as float32 at least."""
+    steps, how, (value,) = step.attrs["steps"], Mode(*step.attrs["how"]), step.inputs
+    have, want, dtype = w.shape(value), w.shape(step.outputs[0]), w.meta(value).dtype
+    is_wide = how.kind == "nearest" or dtype in ("float32", "float64")
+    x = w.name(value) if is_wide else w.cast(w.name(value), "float32")
+    scales = [_scale(*one) for one in zip(steps, have, want, strict=True)]
+    if None in scales:  # all were given as sizes
+        given = [x, "", "", w.ints(want)]
+    else:
+        given = [x, "", w.constant(scales, "float32")]
+    made = w.node(
+        "Resize", given, mode=how.kind, coordinate_transformation_mode=how.coordinates,
+        nearest_mode=how.rounding, cubic_coeff_a=how.coefficient,
+        exclude_outside=int(how.excludes), antialias=int(how.antialias),
+    )  # fmt: skip
+    return made if is_wide or "float" not in dtype else w.cast(made, dtype)
+
+
+def _scale(step: float | None, have: Number, want: Number) -> float | None:
+    """What an axis is multiplied by; None if that depends on its size."""
+    if isinstance(have, int) and isinstance(want, int):
+        return want / have
+    return None if step is None else 1 / step

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...autograd.windows import extents
+from ..extents import plus, times
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
 from .arithmetic import typed
-from .shapes import _plus, _times
 
 
 @writes("matmul")
@@ -20,6 +20,15 @@ def matmul(w: Writer, step: Step) -> str:
     """A product of matrices."""
     given = [w.name(one) for one in step.inputs]
     return typed(w, "MatMul", given, w.meta(step.inputs[0]).dtype)
+
+
+@writes("linalg")
+def linalg(w: Writer, step: Step) -> str:
+    """A determinant, the one decomposition that ONNX has."""
+    f = step.attrs["f"]
+    if f != "det":
+        raise NotImplementedError(f"export: linalg: {f}: ONNX has no such function")
+    return w.node("Det", [w.name(step.inputs[0])])
 
 
 def _window(attrs: dict[str, Any]) -> dict[str, Any]:
@@ -51,8 +60,8 @@ def conv_transpose(w: Writer, step: Step) -> str:
     for i, (size, n) in enumerate(zip(a["size"], have, strict=True)):
         around = a["padding"][i] + a["padding"][rank + i]
         reach = (kernel[i] - 1) * a["dilation"][i] + 1
-        least = _plus(_times(_plus(n, -1), a["stride"][i]), reach - around)
-        more.append(_plus(size, _times(least, -1)))
+        least = plus(times(plus(n, -1), a["stride"][i]), reach - around)
+        more.append(plus(size, times(least, -1)))
     if not all(isinstance(n, int) for n in more):
         raise NotImplementedError(
             "export: a transposed convolution whose size does not follow from that of its images"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extents import Extent, Number
+from ..extents import Extent, Number, plus, times
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
@@ -104,29 +104,14 @@ def _as_given(bounds: _Bounds, step: int) -> tuple[Number, Number]:
 
 def _end(start: Number, count: Number, step: int, extent: Number) -> Number:
     """Where a range ends, as ONNX counts."""
-    end = _plus(start, _times(count, step))
+    end = plus(start, times(count, step))
     if isinstance(start, int) and start < 0:  # one place, counted from the end
         return end or 2**62
     if not isinstance(end, Extent):
         return -(2**62) if end < 0 else end
-    return 2**62 if step > 0 and end == extent else end
-
-
-def _times(a: Number, factor: int) -> Number:
-    if isinstance(a, Extent):
-        return Extent({names: one * factor for names, one in a.terms.items()})
-    return a * factor
-
-
-def _plus(a: Number, b: Number) -> Number:
-    if not isinstance(a, Extent) and not isinstance(b, Extent):
-        return a + b
-    terms: dict[tuple[str, ...], int] = {}
-    for one in (a, b):
-        for names, factor in one.terms.items() if isinstance(one, Extent) else [((), one)]:
-            terms[names] = terms.get(names, 0) + factor
-    made = Extent(terms)
-    return made if any(names for names in made.terms) else made.at({})
+    if step < 0:  # before the first element, which -1 would not say
+        return plus(end, times(extent, -1))
+    return 2**62 if end == extent else end
 
 
 @writes("concat")

@@ -1,0 +1,174 @@
+"""Networks are exported for images of any height and width: extents that are divided and rounded,
+images that are padded by their own elements or resampled."""
+
+import numpy as np
+import pytest
+from onnx_models import real
+from singa_rs import autograd, layer, module, sonnx
+from singa_rs.sonnx.extents import Extent, plus, quotient, times
+from test_sonnx_export import check, kinds
+
+A = autograd
+ANY = {"x": {0: "n", 2: "h", 3: "w"}}
+OTHERS = [(1, 3, 17, 21), (3, 3, 26, 19), (2, 3, 31, 12)]
+
+
+class Residual(module.Module):
+    """A stem and two blocks that halve an image, as in ResNets."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.pool = layer.Conv2d(4, 7, stride=2, padding=3), layer.MaxPool2d(3, 2, 1)
+        self.long = [layer.Conv2d(4, 3, stride=2, padding=1) for _ in range(2)]
+        self.short = [layer.Conv2d(4, 1, stride=2) for _ in range(2)]
+        self.head = layer.Linear(5)
+
+    def forward(self, x):
+        x = self.pool(self.stem(x))
+        for a, b in zip(self.long, self.short, strict=True):
+            x = A.relu(a(x) + b(x))
+        return self.head(x.mean(axis=(2, 3))), A.adaptive_avg_pool2d(x, 1), A.var(x, (2, 3))
+
+
+class UNet(module.Module):
+    """An image made smaller, then as large as it was on the way, twice."""
+
+    def __init__(self, enlarge):
+        super().__init__()
+        self.enlarge = enlarge
+        self.down = [layer.Conv2d(4, 3, padding=1) for _ in range(3)]
+        self.up = [layer.Conv2d(4, 3, padding=1) for _ in range(2)]
+
+    def forward(self, x):
+        a = self.down[0](x)
+        b = self.down[1](A.max_pool2d(a, 2))
+        c = self.down[2](A.max_pool2d(b, 2))
+        b = self.up[0](A.cat([self.enlarge(c, b), b], 1))
+        return self.up[1](A.cat([self.enlarge(b, a), a], 1))
+
+
+def padded(x, like):
+    """Twice as large, and the rest as the outermost elements."""
+    more = [n - 2 * m for n, m in zip(like.shape[2:], x.shape[2:], strict=True)]
+    return A.pad(A.interpolate(x, scale=2), "edge", [0] * 6 + more)
+
+
+def sized(*how):
+    return lambda x, like: A.interpolate(x, like.shape[2:], None, *how)
+
+
+def tokens(x):
+    return A.softmax(PATCHES(x).reshape((x.shape[0], 6, -1)).transpose((0, 2, 1)), 1)
+
+
+def even(x):
+    if x.shape[2] % 2 or x.shape[3] % 2:
+        raise ValueError("want even sizes")
+    return A.cat([x[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)], 1)
+
+
+PATCHES, HALF = layer.Conv2d(6, 4, stride=4), layer.Conv2d(4, 3, stride=2, padding=1)
+THIRDS = layer.Conv2d(2, 3, stride=3)
+NETWORKS = {
+    "residual": Residual(),
+    "to sizes": UNet(sized()),
+    "bilinear": UNet(sized("bilinear")),
+    "corners": UNet(sized("bilinear", "align_corners")),
+    "padded": UNet(padded),
+    "tokens": tokens,
+    "rows": lambda x: PATCHES(x).permute(0, 2, 3, 1).reshape((-1, 6)) * 2,
+    "strides": lambda x: THIRDS(HALF(x)),
+    "rounded up": lambda x: A.max_pool(x, 3, 2, 1, ceil_mode=True),
+    "windows apart": lambda x: A.max_pool(x, 2, 3, 0, ceil_mode=True),
+    "means": lambda x: A.avg_pool(x, 2, 2, ceil_mode=True),
+    "shuffled": lambda x: A.pixel_shuffle(HALF(x), 2),
+    "in steps": lambda x: (
+        x[:, :, ::2] * 1,
+        x[:, :, 1::3] * 2,
+        x[..., ::-2] * 3,
+        x[:, :, ::-3] * 4,
+    ),
+    "even": lambda x: x[:, :, : 2 * (x.shape[2] // 2)] * 1,
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name):
+    check(NETWORKS[name], [real(2, 3, 18, 16)], ANY, [[real(*shape)] for shape in OTHERS])
+
+
+RESAMPLED = {
+    "reflected": layer.ReflectionPad2d(2),
+    "repeated": layer.ReplicationPad2d((1, 2, 0, 3)),
+    "circular": layer.CircularPad2d(1),
+    "twice": layer.UpsamplingBilinear2d(scale_factor=2),
+    "more": lambda x: A.interpolate(x, scale=1.5, mode="bilinear"),
+    "nearest": lambda x: A.interpolate(x, scale=1.5),
+    "less": lambda x: A.interpolate(x, scale=0.7, mode="bilinear"),
+    "by axis": lambda x: A.interpolate(x, scale=(2, 1.5), mode="bilinear"),
+    "cubic": lambda x: A.interpolate(x, scale=2, mode="bicubic"),
+    "smooth": lambda x: A.interpolate(x, scale=0.5, mode="bilinear", antialias=True),
+    "one size": lambda x: A.interpolate(x, (7, 5), mode="bilinear"),
+    "as large": lambda x: A.interpolate(HALF(x), x.shape[2:], mode="bilinear")[:, :3] + x,
+}
+
+
+@pytest.mark.parametrize("name", RESAMPLED)
+def test_images_are_padded_and_resampled(name):
+    shapes = [(2, 3, 11, 9), (1, 3, 20, 23)]
+    proto = check(RESAMPLED[name], [real(2, 3, 10, 8)], ANY, [[real(*one)] for one in shapes])
+    assert set(kinds(proto)) & {"Pad", "Resize"}
+
+
+def test_models_of_even_sizes_alone():
+    others = [[real(2, 3, 12, 10)], [real(2, 3, 8, 22)]]
+    check(even, [real(2, 3, 8, 8)], ANY, others)
+    up = layer.ConvTranspose2d(4, 2, stride=2)
+    check(UNet(lambda x, _: up(x)), [real(1, 3, 8, 8)], ANY, [[real(1, 3, 12, 20)]])
+
+
+def test_filters_of_any_size():
+    dynamic = {"x0": {2: "h"}, "x1": {2: "k"}}
+    others = [[real(2, 3, 12, 8), real(4, 3, 5, 3)], [real(2, 3, 7, 8), real(4, 3, 4, 3)]]
+    check(lambda x, w: A.conv(x, w, None), [real(2, 3, 9, 8), real(4, 3, 3, 3)], dynamic, others)
+
+
+def test_half_precision_is_resampled_in_single():
+    def call(x):
+        return A.cast(A.interpolate(A.cast(x, "float16"), scale=2, mode="bilinear"), "float32")
+
+    check(call, [real(2, 3, 8, 8)], ANY, [[real(2, 3, 9, 7)]])
+
+
+def test_what_onnx_has_no_padding_for_is_refused():
+    with pytest.raises(NotImplementedError, match="pad: ONNX has no mode 'symmetric'"):
+        sonnx.model_proto(lambda x: A.pad(x, "symmetric", [0, 0, 1, 1] * 2), [real(2, 3, 8, 8)],
+                          dynamic=ANY)  # fmt: skip
+
+
+def test_determinants():
+    check(A.det, [np.eye(3, dtype=np.float32) + real(4, 3, 3)], {"x": {0: "n"}}, [[real(2, 3, 3)]])
+    with pytest.raises(NotImplementedError, match="export: linalg: cholesky: ONNX has no such"):
+        sonnx.model_proto(A.cholesky, [np.eye(3, dtype=np.float32)])
+
+
+H, W = (Extent({(name,): 1}) for name in "hw")
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (quotient(plus(H, 1), 2), "((1 + h) // 2)"),
+        (quotient(plus(quotient(plus(H, 1), 2), 1), 2), "((3 + h) // 4)"),
+        (quotient(plus(times(H, 4), 5), 2), "2 + 2*h"),
+        (quotient(plus(times(H, 4), times(W, 3)), 2), "(3*w // 2) + 2*h"),
+        (quotient(plus(times(H, 4), 3), 6), "(1 + 2*h) // 3"),
+        (times(plus(H, 1), quotient(W, 2)), "(w // 2) + (w // 2)*h"),
+    ],
+)
+def test_extents_are_simple(made, text):
+    assert str(made) in (text, f"({text})")
+    for h in range(9):
+        for w in range(9):
+            sizes = {"h": h, "w": w}
+            assert made.at(sizes) == eval(text, {}, sizes)
