@@ -48,6 +48,49 @@ def test_arrays_that_the_caller_reuses():
     assert replays(recorded) == 4
 
 
+@pytest.mark.parametrize("names", [["a", "b", "b", "a"], np.array([{"a": 1}, None, "b", 2.0])])
+def test_arrays_of_text_or_objects(names):
+    """They are passed on as they are, and what is in them is not compared."""
+
+    class Named(Net):
+        def train_one_batch(self, x, y, names):
+            out, loss = super().train_one_batch(x, y)
+            return out * sum(isinstance(one, str) for one in names.tolist()), loss
+
+    recorded, eager = pair(Named)
+    names = np.array(names)
+    for i in range(8):
+        names[:2] = "b" if i % 3 or names.dtype.kind == "U" else 1
+        step(recorded, eager, *batch(), names)
+    assert not recorded.graphs
+
+
+def test_arrays_of_text_in_the_place_of_numbers():
+    class Either(Net):
+        def train_one_batch(self, x, y):
+            y = np.array(y == "b", np.int32) if isinstance(y, np.ndarray) else y
+            return super().train_one_batch(x, y)
+
+    recorded, eager = pair(Either)
+    for i in range(8):
+        x, y = batch()
+        step(recorded, eager, x, np.array(["a", "b", "b", "a"]) if i > 4 else y)
+    assert replays(recorded) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*runs eagerly from now on")
+def test_arguments_in_a_set():
+    class Seeing(Net):
+        def train_one_batch(self, x, y):
+            self.seen = {x, y}
+            return super().train_one_batch(x, y)
+
+    models = pair(Seeing)
+    for _ in range(6):
+        step(*models, *map(from_numpy, batch()))
+        assert [len(model.seen) for model in models] == [2, 2]
+
+
 def test_smaller_last_batch():
     recorded, eager = pair(Net)
     for _ in range(4):

@@ -41,6 +41,21 @@ def test_results_of_other_classes(name):
     hold(made(lambda self, x: make(x * 2.0)), lambda m: [look(one) for one in session(m)])
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(1)])
+@pytest.mark.parametrize("size", [2, 2000])
+def test_arrays_that_the_model_holds(part, size):
+    def session(m):
+        for i in range(8):
+            out, weights = m(x())
+            weights[:1] = i  # the program may write into the model's array
+        return [out, m.weights.tolist(), np.shares_memory(weights, m.weights)]
+
+    def forward(self, x):
+        return x * float(self.weights[0]), self.weights[part]
+
+    hold(made(forward, weights=lambda: np.ones(size, np.float32)), session)
+
+
 def test_a_result_that_keeps_its_gradient():
     class Keeping(Fit):
         def train_one_batch(self, x):
@@ -73,12 +88,17 @@ def calls(look, count=6):
     return session
 
 
-def test_arrays_are_put_back():
+class Tagged(np.ndarray):
+    """An array of the program."""
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, Tagged])
+def test_arrays_are_put_back(kind):
     def forward(self, x):
         self.seen[0] += 1
         return x * 2.0
 
-    model = answering(forward, seen=lambda: np.zeros(2, int))
+    model = answering(forward, seen=lambda: np.zeros(2, int).view(kind))
     hold(model, calls(lambda m: m.seen.tolist()))
 
 

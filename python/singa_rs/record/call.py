@@ -17,7 +17,16 @@ from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
 from .snapshot import Snapshot
 from .tracers import is_itself
-from .trees import attributes, containers, first_ones, flatten, is_marked, leaves, replace
+from .trees import (
+    attributes,
+    containers,
+    first_ones,
+    flatten,
+    is_marked,
+    is_numeric,
+    leaves,
+    replace,
+)
 
 
 class Call:
@@ -61,8 +70,11 @@ class Call:
         with training_scope(self.training):
             return self.function(self.root, *args, **kwargs)
 
-    def has_history(self) -> bool:
-        """Whether gradients of the step would flow on, through an argument, to what made it."""
+    def is_eager(self) -> bool:
+        """Whether gradients of the step would flow on, through an argument, to what made it; or an
+        argument is an array of text or objects, which no key describes."""
+        if any(isinstance(one, np.ndarray) for one in self.objects):
+            return True
         return self.training and not self.paused and any(map(has_history, self.tensors))
 
     def check(self, name: str) -> None:
@@ -137,7 +149,7 @@ def _is_bare(x: Tensor, given: Collection[int]) -> bool:
 
 def is_object(leaf: Any) -> bool:
     """Whether a part of an argument is an object, which may change and still be the same one."""
-    return not isinstance(leaf, (Tensor, np.ndarray, float, complex)) and type(leaf) not in EXACT
+    return not isinstance(leaf, (Tensor, float, complex)) and type(leaf) not in EXACT
 
 
 def staged(array: np.ndarray, device: _core.Device) -> Tensor:
@@ -148,9 +160,10 @@ def staged(array: np.ndarray, device: _core.Device) -> Tensor:
 
 
 def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
-    """Arguments with copies of their NumPy arrays on the model's device."""
+    """Arguments with copies of their NumPy arrays on the model's device; arrays of other things
+    than numbers stay."""
     given = (args, kwargs)
-    if not any(isinstance(leaf, np.ndarray) for leaf in leaves(given)):
+    if not any(map(is_numeric, leaves(given))):
         return given
     to = root.device
-    return replace(given, lambda one: staged(one, to) if isinstance(one, np.ndarray) else one)
+    return replace(given, lambda one: staged(one, to) if is_numeric(one) else one)

@@ -17,7 +17,7 @@ from . import places
 from .items import Item
 from .memory import Memory, is_made, memory, text
 from .places import Place
-from .programs import is_program
+from .programs import is_program, module_of
 from .snapshot import Snapshot
 from .symbols import Expression, is_number
 from .taps import Tapping
@@ -136,7 +136,8 @@ def moving(changed: Mapping[str, Change], before: Snapshot, now: Snapshot) -> se
 
 
 def _differs(path: str, old: Mapping[str, Item], item: Item) -> bool:
-    is_ours = hasattr(type(item.owner), "_watched") and not is_program(type(item.owner).__module__)
+    owner = type(item.owner)
+    is_ours = hasattr(owner, "_watched") and not is_program(module_of(owner))
     return path in old and old[path].value != item.value and not is_ours
 
 
@@ -151,7 +152,7 @@ def _say(item: Item | None) -> str:
 def _put_back(array: np.ndarray, elements: bytes) -> None:
     """Restores the elements of an array, unless its size has changed."""
     if array.nbytes == len(elements):
-        array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
+        np.asarray(array)[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
 
 
 def _of_item(item: Item) -> tuple[Any, Any, Any]:
@@ -182,7 +183,7 @@ def _empty(cache: Any, added: int) -> None:
 
 def _write_back(owner: Any, key: Any, value: Any) -> None:
     now = places.read(owner, key)
-    is_shorter = now is places.NOTHING and isinstance(owner, (list, deque))
+    is_shorter = now is places.NOTHING and isinstance(owner, (list, deque, bytearray))
     if now is not value and not is_shorter:
         places.write(owner, key, value)
 

@@ -19,7 +19,7 @@ from .left import put
 from .memory import matches, pattern, text
 from .snapshot import Snapshot, is_container
 from .symbols import evaluator
-from .trees import first_ones, given_name, has_attributes, is_row
+from .trees import first_ones, given_name, has_attributes, is_numeric, is_row
 from .verifier import profile
 
 _A, _M, _R = TypeVar("_A"), TypeVar("_M"), TypeVar("_R")
@@ -133,7 +133,7 @@ class Entry:
                 if not _is_ordinary(x, want) or given_name(x) != name:
                     return None
                 tensors.append(x)
-            elif type(x) is np.ndarray and want and name is None:
+            elif type(x) is np.ndarray and is_numeric(x) and want and name is None:
                 tensors.append(staged(x, self.device))
             else:
                 return None

@@ -6,6 +6,7 @@ import builtins
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import cached_property, partial
 from types import (
@@ -16,31 +17,42 @@ from types import (
     ModuleType,
 )
 from typing import Any, NamedTuple
+from weakref import ProxyTypes, ReferenceType, WeakSet
 
 from .. import _core
 from ..autograd.tape import Operator
 from ..notices import is_ours
-from ..tensor.keys import Settings
+from ..tensor.keys import EXACT, Settings
 from .names import is_special, names_of
 from .places import NOTHING, in_slots, own_attributes, read
-from .programs import is_program, is_read
+from .programs import is_program, is_read, module_of
 from .taps import Probe, Tap
+from .unseen import is_cache
 
 #: Classes of the standard library whose objects hold only what a program puts into them.
 _PLAIN = frozenset(
     {
         ("_thread", "_local"),
+        ("_weakrefset", "WeakSet"),
         ("argparse", "Namespace"),
         ("collections", "ChainMap"),
         ("collections", "UserDict"),
         ("collections", "UserList"),
         ("collections", "UserString"),
+        ("functools", "partialmethod"),
+        ("functools", "singledispatchmethod"),
         ("types", "SimpleNamespace"),
+        ("weakref", "WeakKeyDictionary"),
+        ("weakref", "WeakValueDictionary"),
     }
 )
 _FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
+#: What has items, whose subclasses may have attributes as well.
+_HAVE_ITEMS = (tuple, list, dict, deque, bytearray, set, frozenset)
 #: What no step calls, and what layers and Python note in classes.
 _NO_DATA = frozenset({"__init__", "_slots", "_abc_impl"})
+#: The name of what a weak reference refers to.
+REFERENT = "()"
 _CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe, Tap)
 
 
@@ -62,12 +74,21 @@ def is_open(value: Any) -> bool:
     kind = type(value)
     if kind is FunctionType:
         return _is_data(value)
-    if kind in (MethodType, partial) or _is_bound(value):
+    if is_cache(value):
+        return _is_data(getattr(value, "__wrapped__", NOTHING))
+    if kind in (MethodType, partial) or isinstance(value, ReferenceType) or _is_bound(value):
         return True
     if isinstance(value, _CLOSED):
         return False
-    module = kind.__module__
+    module = module_of(kind)
     return is_ours(module) or is_program(module) or (module, kind.__name__) in _PLAIN
+
+
+def is_open_key(key: Any) -> bool:
+    """Whether what a key of a dictionary holds is inspected: no tensor or layer."""
+    kind = type(key)
+    is_other = kind in EXACT or issubclass(kind, _core.Handle) or hasattr(kind, "_watched")
+    return not is_other and is_open(key)
 
 
 def inside(value: Any) -> Iterator[Read]:
@@ -87,14 +108,23 @@ def inside(value: Any) -> Iterator[Read]:
             yield Read(name, value, name, one, is_silent=True)
         return
     attributes = own_attributes(value)
-    owner = attributes if isinstance(value, (tuple, list, dict, deque)) else value
+    owner = attributes if isinstance(value, _HAVE_ITEMS) else value
+    is_own = is_ours(type(value).__module__)
     for name, one in list(attributes.items()):
+        if is_own and issubclass(type(one), (ReferenceType, WeakSet)):  # what uses such an object
+            continue
         if name != "__wrapped__" or isinstance(one, FunctionType):
             yield Read(name, owner, name, one)
 
 
 def outside(value: Any) -> Iterator[Read]:
-    """What a function reads besides its arguments."""
+    """What a function reads besides its arguments, or what a weak reference refers to."""
+    if type(value) in ProxyTypes:
+        with suppress(ReferenceError):
+            yield Read(REFERENT, None, None, value.__sizeof__.__self__)
+        return
+    if isinstance(value, ReferenceType):
+        yield Read(REFERENT, None, None, value())
     if not isinstance(value, FunctionType):
         return
     if not is_read(value.__globals__.get("__name__")):
@@ -112,19 +142,28 @@ def _globals(function: FunctionType) -> Iterator[Read]:
     """The globals that a function reads, including those of the program's modules and classes."""
     known, names, seen = function.__globals__, names_of(function.__code__), set[int]()
     for name in names.of_globals:
-        value = known.get(name, NOTHING)
+        value, owner = known.get(name, NOTHING), known
         if value is NOTHING and hasattr(builtins, name):
-            continue
+            value, owner = getattr(builtins, name), vars(builtins)
+            if _is_of_library(value):
+                continue
+            yield Read(f"global {name}", known, name, NOTHING, is_silent=True)
         if _is_space(value):
             yield from _in_space(name, value, names.of_attributes, seen)
         is_opaque = value is not NOTHING and not _is_data(value)
-        yield Read(f"global {name}", known, name, value, is_silent=True, is_opaque=is_opaque)
+        yield Read(f"global {name}", owner, name, value, is_silent=True, is_opaque=is_opaque)
     for name in map(partial(_absolute, known.get("__package__")), names.of_modules):
         module = sys.modules.get(name, NOTHING)
         if isinstance(module, ModuleType):
             yield from _in_space(name, module, names.of_attributes, seen)
         elif _is_data(module):
             yield Read(f"global {name}", sys.modules, name, module, is_silent=True)
+
+
+def _is_of_library(value: Any) -> bool:
+    """Whether it is a function or class, and not the program's."""
+    is_one = isinstance(value, (type, *_FUNCTIONS))
+    return is_one and not is_program(getattr(value, "__module__", None))
 
 
 def _absolute(package: Any, name: str) -> str:
@@ -191,13 +230,18 @@ def _special(held: Mapping[str, Any]) -> set[str]:
 def _is_data(value: Any) -> bool:
     """Whether a value is to be inspected: no module or class, no library's function and no
     descriptor."""
+    if type(value) in ProxyTypes:
+        return True
     is_descriptor = isinstance(value, (property, staticmethod, classmethod))
     if value is NOTHING or is_descriptor or _is_space(value):
         return False
     if _is_bound(value):
         return True
-    while isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
-        value = value.__wrapped__
+    if isinstance(value, FunctionType):
+        if is_read(value.__globals__.get("__name__")):
+            return True
+        if "__wrapped__" in value.__dict__:
+            return _is_data(value.__wrapped__)
     return not isinstance(value, _FUNCTIONS) or is_read(getattr(value, "__module__", None))
 
 
@@ -228,7 +272,8 @@ def calls_unread(function: FunctionType) -> bool:
         value = known.get(name)
         is_module = isinstance(value, ModuleType)
         if is_module or isinstance(value, (type, *_FUNCTIONS)):
-            module = value.__name__ if is_module else value.__module__
+            one = getattr(value, "__objclass__", value)  # of methods in C, the class
+            module = value.__name__ if is_module else getattr(one, "__module__", None)
             if is_program(module) and not is_read(module):
                 return True
     return False
@@ -247,12 +292,12 @@ def _may_be_tensor(known: dict[str, Any], name: str, attribute: str | None = Non
 
 
 def _is_space(value: Any) -> bool:
-    return isinstance(value, ModuleType | type)
+    return issubclass(type(value), (ModuleType, type))
 
 
 def classes(kind: type) -> Iterator[type]:
     """The classes of the program among a class and its bases."""
-    return (cls for cls in kind.__mro__ if is_read(cls.__module__))
+    return (cls for cls in kind.__mro__ if is_read(module_of(cls)))
 
 
 def in_module(module: ModuleType) -> Iterator[Read]:
@@ -287,7 +332,7 @@ def _is_own_data(name: str, value: Any) -> bool:
     """Whether a class attribute is the program's data, shared by all objects of the class."""
     if is_special(name) or isinstance(value, type):
         return False
-    return not hasattr(type(value), "__set__") or is_program(type(value).__module__)
+    return not hasattr(type(value), "__set__") or is_program(module_of(type(value)))
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:

@@ -160,7 +160,7 @@ class GraphFunction:
     # ---- one call -------------------------------------------------------------------------------
 
     def _call(self, call: Call) -> Any:
-        if self.eager is not None or call.has_history():
+        if self.eager is not None or call.is_eager():
             return self._run(call)
         call.check(self.name)
         if running():  # the holder of the lock may be waiting for this thread
@@ -191,7 +191,8 @@ class GraphFunction:
         if entry is None or self._is_due(entry):
             return self._record(call, snapshot, entry, reason)
         self._fruitless = 0
-        self._ready = ready = (entry, snapshot, count)
+        ready = (entry, snapshot, count)
+        self._ready = None if snapshot.is_weak else ready
         return ready
 
     def _find(self, call: Call, now: Snapshot) -> tuple[Entry | None, str]:
@@ -221,7 +222,7 @@ class GraphFunction:
         except Exception as error:
             name_written(error, entry.graph, root)
             raise
-        if not entry.repeats or snapshot.turns != turns:
+        if not entry.repeats or snapshot.is_weak or snapshot.turns != turns:
             self._ready = None
         elif entry.effects.kept or entry.noted:
             # Changes made by the run itself do not require inspecting all attributes again.

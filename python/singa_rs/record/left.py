@@ -86,6 +86,7 @@ class Leaving:
         values = {p: _value(item.owner, item.key, self._root) for p, item in items.items()}
         wrong = [path for path, top in tops.items() if top is None] + self._moved(after)
         wrong += [path for path, value in values.items() if not self._is_own(value)]
+        wrong += self._early(values, after)
         wrong += [path for path in _aliased(after) if values.keys() & {path, *_above(path)}]
         if wrong and self._has_to:
             self.obstacle = f"the step sets attribute {min(wrong)} in a way that no replay repeats"
@@ -102,6 +103,20 @@ class Leaving:
         both = [p for p in old if p.endswith(".keys") and p in new and old[p].owner is None]
         moved = (path for path in both if _is_moved(old[path].value, new[path].value))
         return [path.removesuffix(".keys") for path in moved]
+
+    def _early(self, values: Mapping[str, Any], after: Snapshot) -> list[str]:
+        """What the step has added to dictionaries before other items, after which runs would add
+        it."""
+        added: dict[int, list[str]] = {}
+        found = []
+        for path, item in after.items.items():
+            if path in self._before.items or item.key is None or not isinstance(item.owner, dict):
+                continue
+            if path in values:
+                added.setdefault(id(item.owner), []).append(path)
+            else:
+                found += added.pop(id(item.owner), [])
+        return found
 
     def _stays(self, path: str, after: Snapshot) -> bool:
         """Whether a tensor shows all runs: a gradient, of which there is to be one at a time, and
@@ -212,7 +227,7 @@ def put(place: Place, root: Any, value: Any, snapshot: Snapshot | None) -> None:
 
 def _value(owner: Any, key: Any, root: Any) -> Any:
     """What is at the place of an item, if it has one."""
-    if key is None or isinstance(owner, (set, frozenset, bytearray)):
+    if key is None:
         return NOTHING
     return places.read(root if owner is None else owner, key)
 

@@ -54,6 +54,12 @@ def is_made(value: Any) -> bool:
     return type(value) is Memory and value.is_recorded
 
 
+def is_steady(tensor: Tensor) -> bool:
+    """Whether a tensor has a value, and keeps its memory from run to run."""
+    is_empty = isinstance(tensor, Placeholder) or tensor.is_recorded
+    return not (is_empty or tensor.shows_runs)
+
+
 def _place(tensor: Tensor) -> tuple[int, int | tuple[int, int]]:
     """A tensor's block and where it is in that; of one that is divided among ranks, this rank's
     share of its unit, which is what graphs use."""

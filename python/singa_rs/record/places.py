@@ -12,19 +12,31 @@ from typing import Any
 NOTHING = object()
 
 #: The most derived class comes first.
-_MUTABLE = (OrderedDict, dict, list, deque)
+_MUTABLE = (OrderedDict, dict, list, deque, bytearray)
 _INDEXED = (*_MUTABLE, tuple)
+#: What is not read as attributes of objects are; sets have no places.
+_SPECIAL = (*_INDEXED, set, frozenset, type, CellType)
 
 
 def read(owner: Any, key: Any) -> Any:
-    """The value at a place, or NOTHING."""
+    """The value at a place, or NOTHING. What a program's descriptor makes of it is not asked."""
     if isinstance(owner, dict):
         return dict.get(owner, key, NOTHING)
+    if isinstance(owner, _SPECIAL):
+        return _read(owner, key)
+    try:
+        return owner.__dict__[key]
+    except Exception:  # a slot, or a class whose objects have no dictionary
+        return getattr(owner, key, NOTHING)
+
+
+def _read(owner: Any, key: Any) -> Any:
     if isinstance(owner, _INDEXED):
         return _base(owner).__getitem__(owner, key) if key < len(owner) else NOTHING
-    if isinstance(owner, CellType) and not _is_full(owner):
-        return NOTHING
-    return getattr(owner, key, NOTHING)
+    if isinstance(owner, type):
+        return vars(owner).get(key, NOTHING)
+    is_full = isinstance(owner, CellType) and _is_full(owner)
+    return owner.cell_contents if is_full else NOTHING
 
 
 def write(owner: Any, key: Any, value: Any) -> None:
@@ -35,7 +47,7 @@ def write(owner: Any, key: Any, value: Any) -> None:
         _base(owner).__setitem__(owner, key, value)
     elif isinstance(owner, type):
         type.__setattr__(owner, key, value)
-    elif key in (attributes := own_attributes(owner)) or not hasattr(type(owner), key):
+    elif key in (attributes := own_attributes(owner)) or not _is_in_class(type(owner), key):
         attributes[key] = value
     else:  # a slot
         object.__setattr__(owner, key, value)
@@ -56,6 +68,9 @@ def _clear(owner: Any, key: Any) -> None:
 def refill(container: Any, items: Any) -> None:
     """Gives a container these items instead of its own."""
     kind = _base(container)
+    if kind is bytearray:  # its memory may be lent
+        kind.__setitem__(container, slice(None), items)
+        return
     if kind in (dict, OrderedDict) and len(container) == len(items):
         pairs = zip(kind.items(container), items.items(), strict=True)
         if all(a is b and one is other for (a, one), (b, other) in pairs):
@@ -74,7 +89,7 @@ def copied(container: Any) -> Any:
 
 def _base(container: Any) -> Any:
     """Python's own class of a container: methods of a program's class may do something else."""
-    return next(kind for kind in (*_INDEXED, set, bytearray) if isinstance(container, kind))
+    return next(kind for kind in (*_INDEXED, set) if isinstance(container, kind))
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
@@ -107,6 +122,11 @@ def slots(kind: type) -> list[str]:
 def in_slots(value: Any) -> list[tuple[str, Any]]:
     """The slots of an object with their values, NOTHING for those that are empty."""
     return [(name, getattr(value, name, NOTHING)) for name in slots(type(value))]
+
+
+def _is_in_class(kind: type, name: str) -> bool:
+    """Whether a class or one of its bases has something of this name."""
+    return any(name in vars(cls) for cls in kind.__mro__)
 
 
 def _is_full(cell: CellType) -> bool:

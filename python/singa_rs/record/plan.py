@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from .. import _core, viz
 from .._core import GraphError
-from ..notices import preformatted, warn_user
+from ..notices import in_notebooks, warn_user
 from ..tensor import Placeholder, Tensor
 from ..viz.layers import table
+from .by_identity import ByIdentity
 from .call import Call
 from .effects import Undo
 from .options import Options
@@ -132,9 +132,7 @@ class Plan:
             lines.append(self.forecast.summary())
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        """The summary, in notebooks."""
-        return preformatted(self.summary())
+    _repr_html_ = in_notebooks
 
     def __repr__(self) -> str:
         return f"Plan({self.name}, peak {self.peak_bytes:,} bytes)"
@@ -153,7 +151,7 @@ def stand_in(leaf: Any) -> Any:
 
 
 #: For each model, the count of changes at its last plan, and its attributes as that found them.
-_seen: WeakKeyDictionary[Any, tuple[int, Snapshot]] = WeakKeyDictionary()
+_seen = ByIdentity[tuple[int, Snapshot]]()
 
 
 def _attributes(call: Call) -> Snapshot:
@@ -163,7 +161,9 @@ def _attributes(call: Call) -> Snapshot:
     count = _core.changes()
     known = _seen.get(call.root)
     if known is None or known[0] != count or not known[1].watch.holds():
-        known = _seen[call.root] = (count, call.look(watched=True))
+        known = count, call.look(watched=True)
+        if not known[1].is_weak:
+            _seen.set(call.root, known)
     return known[1]
 
 

@@ -28,6 +28,14 @@ def is_program(module: Any) -> bool:
     return name not in _LIBRARIES or name in sys.stdlib_module_names and _is_shadowed(name)
 
 
+def module_of(kind: type) -> Any:
+    """The name of the module of a class; none of those from which Python makes classes at run time
+    for others (`types.new_class`)."""
+    name = kind.__module__
+    is_made = name in ("abc", "types") and not hasattr(sys.modules[name], kind.__name__)
+    return "" if is_made else name
+
+
 def _is_shadowed(name: str) -> bool:
     """Whether a module of the program has the name of one of the standard library."""
     origin = _origin(name)

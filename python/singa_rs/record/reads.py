@@ -12,7 +12,6 @@ from types import (
     FunctionType,
     MethodType,
     MethodWrapperType,
-    SimpleNamespace,
 )
 
 from ..tensor import Tensor
@@ -20,7 +19,7 @@ from ..tensor.keys import Same
 from .free_variables import calls_unread
 from .items import Alias, Item
 from .names import names_of
-from .programs import is_read
+from .programs import is_read, module_of
 from .snapshot import Snapshot
 
 #: What reads attributes by names that code does not spell out, or all of them.
@@ -30,6 +29,9 @@ _DYNAMIC = frozenset(
 )
 #: The classes of objects that do.
 _GETTERS = frozenset({"attrgetter", "methodcaller", "member_descriptor"})
+#: Those of functions, and of classes, that do by their names.
+_KINDS = frozenset("builtin_function_or_method function method-wrapper type".split())
+_KINDS |= {"wrapper_descriptor", "method_descriptor"}
 #: What is read as a whole, not by names.
 _WHOLE = (
     *(list, tuple, dict, deque, set, frozenset, bytearray, Tensor, ContextVar, partial),
@@ -50,7 +52,7 @@ class Reads:
         self._all = (
             not _DYNAMIC.isdisjoint(self._names)
             or any(map(calls_unread, snapshot.functions))
-            or any(type(value) is Same and value.kind in _GETTERS for value in values)
+            or any(type(value) is Same and _is_dynamic(value) for value in values)
         )
         #: The other paths of objects.
         self._others: dict[str, list[str]] = {}
@@ -77,6 +79,12 @@ class Reads:
         return self._all
 
 
+def _is_dynamic(value: Same) -> bool:
+    """Whether it is what reads attributes by names that code does not spell out, by any name."""
+    is_function = value.kind in _KINDS and getattr(value.get(), "__name__", None) in _DYNAMIC
+    return is_function or value.kind in _GETTERS
+
+
 def _name(path: str, item: Item) -> str | None:
     """The name by which code reads an item; None if not the program's code reads it, or the item
     has none."""
@@ -88,7 +96,7 @@ def _name(path: str, item: Item) -> str | None:
     if item.owner is None or isinstance(item.owner, _WHOLE) or hasattr(kind, "_watched"):
         return None
     # What libraries' objects hold is read by code that is not looked into.
-    is_plain = isinstance(item.owner, (type, SimpleNamespace)) or all(
-        is_read(one.__module__) for one in kind.__mro__ if one is not object
+    is_plain = isinstance(item.owner, type) or all(
+        is_read(module_of(one)) for one in kind.__mro__ if one is not object
     )
     return item.key if is_plain else None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .snapshot import Snapshot
-from .trees import containers
+from .trees import containers, leaves
 
 
 class Returned:
@@ -24,6 +26,9 @@ class Returned:
             value = run()
             if any(map(self._before.has_seen, containers(value))):
                 self.obstacle = "the step returns a list or dictionary that the model holds"
+            arrays = (one for one in leaves(value) if isinstance(one, np.ndarray))
+            if any(map(self._before.shares, arrays)):
+                self.obstacle = "the step returns an array that the model holds"
             return value
 
         return step

@@ -8,19 +8,21 @@ attributes, and `_remember()`, which returns a function that restores them.
 from __future__ import annotations
 
 import builtins
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any
+from weakref import ProxyTypes
 
 import numpy as np
 
 from .._core import Watch
 from ..autograd.tape import Operator, watched_leaves
-from ..tensor import Placeholder, Tensor
-from ..tensor.keys import EXACT, key_of
+from ..tensor import Tensor
+from ..tensor.keys import EXACT, Same, key_of
 from .free_variables import (
+    REFERENT,
     Read,
     asks_identity,
     classes,
@@ -28,24 +30,25 @@ from .free_variables import (
     in_module,
     inside,
     is_open,
+    is_open_key,
     makers,
     outside,
 )
 from .items import Alias, Item, Kind
-from .memory import Memory, Spot, memory
+from .looks import LONGEST, is_plain, looks
+from .memory import Memory, Spot, is_steady, memory
 from .places import NOTHING, attributes_of, copied
 from .trees import OF_TENSORS, given_name
 from .unseen import added, is_cache, is_generator
-
-#: Of a longer list, tuple or dictionary only the length is compared, of a larger array only the
-#: identity and layout. No more user-defined objects than this are inspected.
-LONGEST = 1000
 
 #: The prefix of the paths of arguments.
 _GIVEN = "argument "
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 #: The flag of classes that are made at run time, Py_TPFLAGS_HEAPTYPE.
 _HEAP_TYPE = 1 << 9
+#: What is deeper than this in objects and containers is inspected after these.
+_DEEPEST = 50
+_Look = Callable[[str, Any], None]
 
 
 class Snapshot:
@@ -79,6 +82,8 @@ class Snapshot:
         #: Generators of random numbers by path, and the functions of the program.
         self.generators: dict[str, Any] = {}
         self.functions: list[FunctionType] = []
+        #: Whether it keeps something alive to which the program has weak references alone.
+        self.is_weak = False
         self._arrays: list[tuple[Any, Any]] = []
         self._lengths: list[tuple[Any, int]] = []
         #: The path at which each inspected object was found first.
@@ -88,37 +93,42 @@ class Snapshot:
         self._turning: list[Any] | None = None
         self._asks = False
         self._left, self._later = LONGEST, deque[tuple[str, Read]]()
+        self._depth, self._deep = 0, deque[tuple[bool, _Look, str, Any]]()
         self._root, self._is_watched, self._is_loose, self._is_outside = root, watched, False, False
         self._attributes("", root)
         self._is_loose = True
         for index, value in enumerate(given):
             self._value(f"{_GIVEN}{index}", given, index, value)
         #: Arrays that can be restored, with their elements.
-        self.elements = [(array, looks[-1]) for array, looks in self._arrays if is_plain(array)]
+        self.elements = [(array, found[-1]) for array, found in self._arrays if is_plain(array)]
         self._look_outside()
         del self._root
 
     def _look_outside(self) -> None:
-        contents, places = self.contents, self.places
-        self._is_outside, self.contents, self.places = True, [], []
-        while self._later:
-            self._read(*self._later.popleft())
+        self._is_outside, inside, places = True, len(self.contents), len(self.places)
+        weak: list[tuple[str, Read]] = []  # last: what is found before is not held weakly alone
+        while self._later or weak:
+            path, read = self._later.popleft() if self._later else weak.pop()
+            if read.name == REFERENT and self._later:
+                weak.append((path, read))
+            else:
+                self._read(path, read)
         #: Detects changes that are made without being noted.
-        self.watch = Watch(
-            contents + self.contents,
-            places + self.places + self.fixtures,
-            self._arrays,
-            self._lengths,
-            _looks,
-            NOTHING,
-        )
+        fixed = self.places + self.fixtures
+        self.watch = Watch(self.contents, fixed, self._arrays, self._lengths, looks, NOTHING)
         #: The copies that it compares containers with.
-        self._copies = {id(one): copy for one, copy in contents + self.contents}
-        self.outer, self.contents, self.places = self.contents, contents, places
+        self._copies = {id(one): copy for one, copy in self.contents}
+        self.outer, self.contents = self.contents[inside:], self.contents[:inside]
+        self.places = self.places[:places]
 
     def has_seen(self, value: Any) -> bool:
         """Whether a container is among what was inspected, which is kept alive."""
         return id(value) in self._seen
+
+    def shares(self, array: np.ndarray) -> bool:
+        """Whether an array may share memory with one that was inspected."""
+        known = (one for one, _ in self._arrays if isinstance(one, np.ndarray))
+        return any(np.may_share_memory(array, one) for one in known)
 
     def path_of(self, value: Any) -> str | None:
         """The path at which an object was found first."""
@@ -130,7 +140,7 @@ class Snapshot:
         never does. Excludes those that graphs make."""
         if self._known is None and self._asks:
             found = (x for path, x in self.tensors.items() if not path.startswith(_GIVEN))
-            self._known = frozenset(id(x) for x in found if _is_steady(x))
+            self._known = frozenset(id(x) for x in found if is_steady(x))
         return self._known
 
     @property
@@ -197,6 +207,8 @@ class Snapshot:
             self.places.append((read.owner, read.key, read.value))
         if read.value is NOTHING:
             return
+        if read.name == REFERENT and read.value is not None and id(read.value) not in self._seen:
+            self.is_weak = True
         is_global = read.name.startswith("global ")
         name = self._new(read.name if is_global else f"{path}.{read.name}")
         if read.is_opaque:
@@ -219,12 +231,30 @@ class Snapshot:
             self.fixtures.append((value, "__dict__", attributes))
             if type(value).__flags__ & _HEAP_TYPE:  # objects of others cannot change their class
                 self.fixtures.append((value, "__class__", type(value)))
-        for read in inside(value):
-            self._read(path, read)
+        self._below(self._inside, path, value)
         self._later.extend((path, read) for read in outside(value))
         self._asks = self._asks or asks_identity(value)
         self._is_loose = before
         self._classes(type(value))
+
+    def _inside(self, path: str, value: Any) -> None:
+        for read in inside(value):
+            self._read(path, read)
+
+    def _below(self, look: _Look, path: str, value: Any) -> None:
+        """Looks at what an object or container holds: at what is deep below others only once these
+        are done, as a chain of objects may be longer than the stack."""
+        if self._depth == _DEEPEST:
+            self._deep.append((self._is_loose, look, path, value))
+            return
+        self._depth += 1
+        look(path, value)
+        self._depth -= 1
+        while self._deep and self._depth == 0:
+            self._depth, before = 1, self._is_loose
+            self._is_loose, look, path, value = self._deep.popleft()
+            look(path, value)
+            self._depth, self._is_loose = 0, before
 
     # ---- values ---------------------------------------------------------------------------------
 
@@ -239,6 +269,9 @@ class Snapshot:
         kind = type(value)
         if kind in EXACT:
             self._put(path, Item(owner, key, (kind, value)))
+        elif kind in ProxyTypes:  # which all else takes for what it refers to
+            self._put(path, Item(owner, key, Same(value)))
+            self._later.extend((path, read) for read in outside(value))
         elif isinstance(value, Tensor):
             self._tensor(path, owner, key, value)
         elif hasattr(kind, "_watched"):
@@ -294,14 +327,20 @@ class Snapshot:
         if name is not None:
             self._put(f"{path}.name", Item(value, "name", key_of(name)))
         if is_first and not OF_TENSORS.issuperset(value.__dict__):
-            for name in sorted(value.__dict__.keys() - OF_TENSORS):
-                self._value(f"{path}.{name}", value, name, value.__dict__[name])
+            self._below(self._marks, path, value)
+
+    def _marks(self, path: str, value: Tensor) -> None:
+        for name in sorted(value.__dict__.keys() - OF_TENSORS):
+            self._value(f"{path}.{name}", value, name, value.__dict__[name])
 
     def _looked_at(self, path: str, owner: Any, key: Any, value: Any) -> None:
         self._put(path, Item(owner, key, key_of(value)))
-        looks = _looks(value)
-        self._arrays.append((value, looks))
-        self._put(f"{path}.elements", Item(None, None, looks))
+        found = looks(value)
+        self._arrays.append((value, found))
+        self._put(f"{path}.elements", Item(None, None, found))
+        if id(value) not in self._seen:
+            self._seen[id(value)] = path
+            self._object(path, value)
 
     def _container(self, path: str, owner: Any, key: Any, value: Any) -> None:
         # Equal constants may or may not be one object.
@@ -311,6 +350,12 @@ class Snapshot:
         self._put(path, Item(owner, key, (type(value), len(value))))
         if hasattr(value, "__dict__"):
             self._object(path, value)
+        if isinstance(value, deque):
+            self._value(f"{path}.maxlen", None, None, value.maxlen)
+        elif isinstance(value, defaultdict):
+            made = value.default_factory
+            self.fixtures.append((value, "default_factory", made))
+            self._value(self._new(f"{path}.default_factory"), None, None, made)
         if value is vars(builtins):
             return
         if len(value) > LONGEST:
@@ -326,6 +371,12 @@ class Snapshot:
             return
         if isinstance(value, dict):
             self._put(f"{path}.keys", Item(None, None, tuple(map(key_of, value))))
+        self._below(self._contained, path, value)
+
+    def _contained(self, path: str, value: Any) -> None:
+        if isinstance(value, dict) and not EXACT.issuperset(map(type, value)):
+            for n, one in enumerate(list(filter(is_open_key, value))):
+                self._value(self._new(f"{path}.keys.{n}"), None, None, one)
         items: Iterable[Any] = value.items() if isinstance(value, dict) else enumerate(value)
         for index, item in list(items):
             self._value(self._new(f"{path}.{index}"), value, index, item)
@@ -338,32 +389,8 @@ class Snapshot:
         return path
 
 
-def _is_steady(tensor: Tensor) -> bool:
-    """Whether a tensor has a value, and keeps its memory from run to run."""
-    is_empty = isinstance(tensor, Placeholder) or tensor.is_recorded
-    return not (is_empty or tensor.shows_runs)
-
-
 def is_container(item: Item | None) -> bool:
     """Whether there is a list, dictionary or the like, whose items have paths of their own."""
     value = None if item is None else item.value
     kind = value[0] if type(value) is tuple and value else None
     return isinstance(kind, type) and issubclass(kind, _CONTAINERS)
-
-
-def is_plain(array: np.ndarray) -> bool:
-    """Whether an array has no state but its elements, which `_looks` copies."""
-    return type(array) is np.ndarray and _is_small(array)
-
-
-def _is_small(array: np.ndarray) -> bool:
-    """Whether all elements are compared."""
-    return array.size <= LONGEST and not array.dtype.hasobject
-
-
-def _looks(value: np.ndarray | ContextVar[Any]) -> tuple[Any, ...]:
-    """What is compared of an array, or of a context variable."""
-    if isinstance(value, ContextVar):
-        return (key_of(value.get(NOTHING)),)
-    elements = value.tobytes() if _is_small(value) else None
-    return value.shape, value.dtype.str, value.strides, elements

@@ -67,7 +67,7 @@ class Tracers:
         found = [path for path, tensor in after.tensors.items() if id(tensor) in real]
         for path in found:
             place = after.items[path].place
-            if not isinstance(place.owner(root), tuple):
+            if place.key is not None and not isinstance(place.owner(root), (tuple, set, frozenset)):
                 place.write(root, real[id(after.tensors[path])])
         return look() if found else after
 

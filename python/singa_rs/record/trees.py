@@ -13,6 +13,8 @@ from collections.abc import (
 from operator import is_
 from typing import Any
 
+import numpy as np
+
 from ..tensor import Placeholder, Tensor
 from ..tensor.keys import key_of
 
@@ -58,6 +60,11 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     return ("=", key_of(value))
 
 
+def is_numeric(value: Any) -> bool:
+    """Whether a value is an array for a device: not one of strings, which imported graphs take."""
+    return isinstance(value, np.ndarray) and value.dtype.kind not in "OUS"
+
+
 def is_named(value: Any) -> bool:
     """Whether it is a named tuple."""
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
@@ -75,29 +82,31 @@ def is_row(tree: Hashable, count: int) -> bool:
     return tree == (tuple, (tuple, *[Tensor] * count), (dict, ()))
 
 
-def _is_leaf(value: Any) -> bool:
+def is_leaf(value: Any) -> bool:
+    """Whether a part of an argument holds no others."""
     return not (isinstance(value, dict) or type(value) in (list, tuple) or is_named(value))
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def inside(value: Any) -> Iterable[Any]:
+    """What a container of an argument holds."""
     return value.values() if isinstance(value, dict) else value
 
 
 def leaves(value: Any) -> Iterator[Any]:
     """The parts of an argument that hold no others."""
-    if _is_leaf(value):
+    if is_leaf(value):
         yield value
         return
-    for part in _parts(value):
+    for part in inside(value):
         yield from leaves(part)
 
 
 def containers(value: Any) -> Iterator[Any]:
     """The lists and dictionaries of an argument or result."""
-    if not _is_leaf(value):
+    if not is_leaf(value):
         if not isinstance(value, tuple):
             yield value
-        for part in _parts(value):
+        for part in inside(value):
             yield from containers(part)
 
 
@@ -106,16 +115,16 @@ def attributes(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, (list, tuple, dict)):
         if type(held := getattr(value, "__dict__", None)) is dict:
             yield held
-        for part in _parts(value):
+        for part in inside(value):
             yield from attributes(part)
 
 
 def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
     """An argument with `swap(leaf)` for each leaf. Containers of which nothing is swapped stay
     themselves."""
-    if _is_leaf(value):
+    if is_leaf(value):
         return swap(value)
-    parts = list(_parts(value))
+    parts = list(inside(value))
     made = [replace(part, swap) for part in parts]
     return value if all(map(is_, parts, made)) else _refilled_like(value, made)
 
@@ -123,10 +132,10 @@ def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
 def copied(value: Any, swap: Callable[[Any], Any], copies: dict[int, Any]) -> Any:
     """A copy of an argument with `swap(leaf)` for each leaf; `copies` gets the containers' by the
     `id` of the originals."""
-    if _is_leaf(value):
+    if is_leaf(value):
         return swap(value)
     if id(value) not in copies:
-        parts = [copied(part, swap, copies) for part in _parts(value)]
+        parts = [copied(part, swap, copies) for part in inside(value)]
         copies[id(value)] = _refilled_like(value, parts)
     return copies[id(value)]
 
