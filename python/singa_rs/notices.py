@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Hashable
 from types import FrameType
+from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 _shown: set[Hashable] = set()
@@ -44,8 +45,8 @@ def is_ours(module: object) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == _PACKAGE
 
 
-def preformatted(text: str) -> str:
-    """Text as HTML, for notebooks."""
-    import html  # nothing but notebooks needs it
+def in_notebooks(self: Any) -> str:
+    """The summary, in notebooks."""
+    import html  # which nothing else needs
 
-    return f"<pre>{html.escape(text)}</pre>"
+    return f"<pre>{html.escape(self.summary())}</pre>"

@@ -93,16 +93,17 @@ def is_integral(value: Any) -> bool:
     return isinstance(value, Integral) and is_real(value)
 
 
-def count(value: Any, argument: str, least: int = 1) -> int:
-    """An int from `least`.
+def count(value: Any, argument: str, least: int = 1, most: int | None = None) -> int:
+    """An int from `least`, up to `most` if that is given.
 
     Raises:
         TypeError, ValueError: anything else.
     """
     if not is_integral(value):
         raise TypeError(f"{argument}: got {shown(value)}, want an int")
-    if value < least:
-        raise ValueError(f"{argument}: got {value}, want at least {least}")
+    if value < least or most is not None and value > most:
+        want = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{argument}: got {value}, want {want}")
     return int(value)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .device import _begin_all
 from .errors import GraphError
+from .refusals import count
 
 _MOST = 2**32 - 1
 
@@ -31,7 +32,7 @@ def set_seed(seed: int) -> None:
     from . import record
     from .data import draws
 
-    seed = draws.whole("set_seed", "seed", seed, 0, _MOST)
+    seed = count(seed, "set_seed: seed", 0, _MOST)
     if record.is_recording():
         raise GraphError("set_seed: a step is being recorded")
     _begin_all(lambda device: device.set_seed(seed))

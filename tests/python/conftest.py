@@ -11,8 +11,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from singa_rs import _core, autograd, module  # noqa: E402
+from singa_rs import _core, autograd  # noqa: E402
 from singa_rs.data import draws  # noqa: E402
+from singa_rs.module import modes  # noqa: E402
 
 #: Families without kernels for GPUs: what their results are, or if there are any, is found out on
 #: the host. Regions that begin with a product or a convolution are made for processors alone.
@@ -47,4 +48,4 @@ def _fresh():
     draws.set_seed(0)
     draws.set_default(0)
     yield
-    autograd.training, module.Module._told = False, None
+    autograd.training, modes._Told.value = False, None

@@ -1,8 +1,11 @@
 """Mixed precision: what is computed in which type, the scale of the loss, skipped updates."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from singa_rs import autograd, device, layer, module, opt, tensor
+from singa_rs.autograd.precision import Precision, precision_scope
 
 SHORT = ("bfloat16", "float16")
 RNG = np.random.default_rng(0)
@@ -87,6 +90,13 @@ def test_float64_stays():
     assert set(model.found.values()) == {"float64"}
 
 
+def test_tensors_in_named_tuples_are_short_as_well():
+    both = namedtuple("Both", "a b")(*[tensor.from_numpy(np.eye(2, dtype=np.float32))] * 2)
+    with precision_scope(Precision(tensor.float16)):
+        assert autograd.multi_dot(both).dtype == autograd.multi_dot(list(both)).dtype
+        assert autograd.multi_dot(both).dtype == tensor.float16
+
+
 @pytest.mark.parametrize("amp", SHORT)
 @pytest.mark.parametrize("graph_alg", ["sequence", "parallel"])
 def test_trains_like_float32_and_replays_to_the_bit(amp, graph_alg):
@@ -152,6 +162,43 @@ def test_a_first_update_that_overflows_leaves_zero_moments():
     model.train_one_batch(np.full_like(IMAGES, np.inf), LABELS)
     moments = [t for kind in "mv" for t in model.optimizer.get_states()[kind].values()]
     assert moments and all(not t.to_numpy().any() for t in moments)
+
+
+class InTwo(module.Module):
+    """Accumulates the gradients of the first half of each batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.head, self.optimizer = layer.Linear(5), opt.SGD(0.1, momentum=0.9)
+
+    def forward(self, x):
+        return self.head(x)
+
+    def train_one_batch(self, x, t):
+        losses = [autograd.softmax_cross_entropy(self(x[i::2]), t[i::2]) * 0.5 for i in range(2)]
+        self.optimizer.accumulate(losses[0])
+        self.optimizer(losses[1])
+        return losses[1]
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_skipped_update_drops_the_sums(half, use_graph):
+    good, bad = np.ones((8, 16), np.float32), np.ones((8, 16), np.float32)
+    bad[half::2] = np.inf
+    model = InTwo()
+    model.compile([good], use_graph=use_graph, amp="float16")
+    for _ in range(4):
+        model.train_one_batch(good, LABELS)
+    before = written(model)
+    model.train_one_batch(bad, LABELS)
+    after = written(model)
+    for key, value in after.items():
+        np.testing.assert_array_equal(value, before[key], err_msg=key)
+    sums = [value for key, value in after.items() if key.startswith("accumulated")]
+    assert len(sums) == 2 and not any(value.any() for value in sums)
+    model.train_one_batch(good, LABELS)
+    assert all(np.isfinite(value).all() for value in written(model).values())
 
 
 def test_the_scale_grows(monkeypatch):

@@ -317,3 +317,11 @@ def test_losses(cls):
     assert bits(gradient.forward(True, x, y)) == bits(made)
     assert bits(gradient.backward()) == bits(want.backward())
     assert gradient.evaluate(False, x, ty) == want.evaluate(False, tx, ty)
+
+
+def test_numpy_takes_results_that_are_named():
+    x = tensor.from_numpy(np.array([3.0, 1.0, 2.0], np.float32))
+    for made in (autograd.topk(x, 2, 0), autograd.aminmax(x)):
+        want = np.stack([one.to_numpy() for one in made])
+        np.testing.assert_array_equal(np.stack(made), want)
+    np.testing.assert_array_equal(np.concatenate([x, [autograd.aminmax(x)[0]]])[-1], 1)

@@ -2,11 +2,14 @@
 recorded step combines are constants of its graph only if they stay."""
 
 import warnings
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from array_arguments import A, array_of, bits, filled
 from singa_rs import autograd, device, layer, module, opt, tensor
+from singa_rs.autograd.precision import Precision, precision_scope
 from singa_rs.tensor import Tensor
 from valid_calls import IMAGE, INTS, LISTS, NEEDS, T
 from wrong_calls import of, ones
@@ -98,7 +101,7 @@ def test_gradients_flow_past_arrays():
 
 def test_mixed_precision_sees_arrays():
     """Arrays are tensors before functions choose the type that they compute in."""
-    scope = autograd._precision_scope(autograd._Precision(tensor.bfloat16))
+    scope = precision_scope(Precision(tensor.bfloat16))
     with scope:
         for name in ("exp", "relu", "softmax", "reduce_sum", "tanh"):
             function = getattr(autograd, name)
@@ -148,6 +151,33 @@ def test_arrays_are_arguments_of_replays():
     ours.eval(), theirs.eval()
     for step in range(6):
         assert bits(ours(x * step)) == bits(theirs(tensor.from_numpy(x * step)))
+
+
+class Batch(NamedTuple):
+    x: Any
+    rest: Any = None
+
+
+class Marked(OrderedDict):
+    """A dictionary of the program's, with an attribute."""
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("kind", [Batch, OrderedDict, Marked, dict])
+def test_containers_hold_tensors_in_both_modes(kind, use_graph):
+    class Takes(module.Module):
+        def forward(self, given):
+            assert type(given) is kind
+            x = given.x if kind is Batch else given["x"]
+            rest = given.rest if kind is Batch else given["rest"]
+            assert isinstance(x, Tensor) and isinstance(rest[0].x, Tensor)
+            return x + rest[0].x
+
+    one, given = Takes().eval(), kind(x=A, rest=[Batch(A, "text")])
+    one.graph_mode = use_graph
+    for _ in range(3):
+        assert bits(one(given)) == bits(tensor.from_numpy(A + A))
+    assert (given.x if kind is Batch else given["x"]) is A
 
 
 @pytest.mark.parametrize("use_graph", [False, True])

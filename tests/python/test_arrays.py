@@ -288,6 +288,7 @@ def test_special_values():
     assert double([1000.0, 1000.0]).logsumexp().item() == 1000 + math.log(2)
     assert double(np.zeros((0, 2))).logsumexp(0).tolist() == [-math.inf] * 2
     assert math.isnan(double([1.0]).var(ddof=1).item())
+    assert double([1.0, 2.0]).var(ddof=2).item() == math.inf
     assert math.isnan(double(np.zeros(0)).std().item())
 
 

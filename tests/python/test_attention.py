@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from cases import references as ref
 from harness import DEVICE
-from singa_rs import GraphError, ShapeError, autograd, layer, module, tensor
+from recorded import replays, step
+from singa_rs import GraphError, ShapeError, autograd, layer, module, opt, tensor
 from singa_rs.record.tracing import trace
 from singa_rs.tensor import Tensor, from_numpy
 from wrong_calls import WRONG, check, hold, just
@@ -66,9 +67,9 @@ def test_the_gradient_of_a_mask_that_broadcasts(training):
     want = np.zeros(mask.shape)
     for place in np.ndindex(mask.shape):
         ends = []
-        for step in (1e-6, -1e-6):
+        for shift in (1e-6, -1e-6):
             moved = mask.to_numpy().copy()
-            moved[place] += step
+            moved[place] += shift
             ends.append((ref.attention(*(x.to_numpy() for x in (q, k, v)), moved) ** 2).sum())
         want[place] = (ends[0] - ends[1]) / 2e-6
     np.testing.assert_allclose(found[mask].to_numpy(), want, atol=1e-7)
@@ -247,3 +248,34 @@ def test_wrong_calls_of_caches():
     for wrong in WRONG:
         cache = layer.KeyValueCache(1, 2, 3, 4)
         check(["tensor_scatter"], cache.write, [wrong(), Tensor((1, 2, 1, 4))], {})
+
+
+class Attending(module.Module):
+    """A layer that is trained through attention with every optional input."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.optimizer = layer.Linear(4), opt.SGD(0.1)
+
+    def forward(self, x, mask, lengths, start):
+        q, k = (rows.reshape((2, 1, 3, 4)) for rows in (self.fc(x), x))
+        return SDPA(q, k, q, mask, is_causal=True, lengths=lengths, start=start)
+
+    def train_one_batch(self, *given):
+        out = self.forward(*given)
+        loss = autograd.reduce_mean(out * out).reshape((1,))
+        self.optimizer(loss)
+        return out, loss
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_recorded_step_with_every_optional_input_is_that_of_eager():
+    given = [from_numpy(random(6, 4)), from_numpy(np.tri(3, 3, 1, bool))]
+    given += [from_numpy(np.array(numbers), dtype="int64") for numbers in ([2, 3], [1, 0])]
+    made = [Attending(), Attending()]
+    for model, use_graph in zip(made, (True, False), strict=True):
+        DEVICE.set_seed(5)
+        model.compile(given, is_train=True, use_graph=use_graph)
+    for _ in range(5):
+        step(*made, *given)
+    assert replays(made[0]) > 0

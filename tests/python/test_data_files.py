@@ -284,7 +284,7 @@ def test_wrong_arguments_of_tables(tmp_path):
     for name, values in wrong.items():
         for value in values:
             # What is no number at all is refused by the annotation of a flag.
-            said = "header: got None" if (name, value) == ("header", None) else f"got {name}"
+            said = "header: got None" if (name, value) == ("header", None) else f".*{name}"
             with pytest.raises((TypeError, ValueError), match=f"read_csv: {said}"):
                 read(tmp_path, "1,2", **{name: value})
     for value in (1.5, np.nan, 2**40, np.inf):

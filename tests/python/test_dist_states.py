@@ -127,7 +127,7 @@ def test_the_place_in_a_cycle_is_a_state():
     assert other.partial == 2
     other.set_states(OPTIMIZERS["partial"]().get_states())
     assert other.partial == 0
-    with pytest.raises(ValueError, match="partial: place: got -1, want 0 or more"):
+    with pytest.raises(ValueError, match="partial: place: got -1, want at least 0"):
         one.set_states({"partial": {"place": -1}})
     assert one.partial == 2
 
@@ -137,7 +137,7 @@ def test_states_of_other_ranks_have_an_axis_for_them():
     states = {"exchange_ranks": 3, "exchange_residual": {"w": np.ones((2, 4), np.float32)}}
     with pytest.raises(ShapeError, match=r"residual: w: got shape \(2, 4\), want 3 on axis 0"):
         one.set_states(states)
-    with pytest.raises(ValueError, match="exchange_ranks: got 0, want 1 or more"):
+    with pytest.raises(ValueError, match="exchange_ranks: got 0, want at least 1"):
         one.set_states({**states, "exchange_ranks": 0})
     one.set_states({**states, "exchange_ranks": 2})
     assert one.get_states()["exchange_residual"]["w"].shape == (4,)

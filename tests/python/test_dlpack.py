@@ -1,5 +1,6 @@
 """Memory shared with other libraries through DLPack, and host operations in NumPy."""
 
+import ctypes
 import gc
 
 import numpy as np
@@ -40,6 +41,20 @@ def test_dlpack_can_copy():
     copied = _core.from_dlpack(Capsule(handle.__dlpack__(copy=True)))
     handle.copy_from_numpy(np.ones(4, np.float32))
     assert (copied.to_numpy() == 0).all()
+
+
+def flags(capsule):
+    """The flags of a versioned tensor, which follow its version, its context and its deleter."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    return ctypes.cast(pointer(capsule, b"dltensor_versioned"), ctypes.POINTER(ctypes.c_uint64))[3]
+
+
+def test_dlpack_says_whether_it_has_copied():
+    handle = to_handle(np.zeros(4), "float32")
+    assert flags(handle.__dlpack__(max_version=(1, 0), copy=True)) == 2
+    for copy in (None, False):
+        assert flags(handle.__dlpack__(max_version=(1, 0), copy=copy)) == 0
 
 
 class Capsule:

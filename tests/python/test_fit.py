@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -45,6 +47,29 @@ def test_replays_as_a_loop_by_hand_does():
     assert all(graph.runs > 0 for graph in net.graphs)
 
 
+class Frozen(Net):
+    """A part of it stays in evaluation; `seen` has the modes of steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.part, self.seen = module.Module(), []
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.part.training = False
+
+    def train_one_batch(self, x, y):
+        self.seen.append((self.training, self.part.training))
+        return super().train_one_batch(x, y)
+
+
+def test_asks_the_models_own_train():
+    net = Frozen()
+    net.eval()
+    net.fit((X, Y), 1, HELD, progress=False)
+    assert set(net.seen) == {(True, False)} and not net.training
+
+
 def test_learns_from_arrays_and_measures():
     net = made()
     metrics = [metric.Accuracy(), metric.F1Score("macro")]
@@ -82,6 +107,49 @@ def test_validation_is_in_evaluation_and_restores_each_mode():
     net.eval()
     net.fit((X, Y), batch_size=26, progress=False)
     assert (net.training, net.frozen.training, autograd.training) == (False, False, False)
+
+
+def test_threads_validate_apart():
+    """Two validations overlap, and neither ends in the other's mode."""
+    is_in, may_end = [threading.Event() for _ in "ab"], [threading.Event() for _ in "ab"]
+
+    class Waits(Net):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
+
+        def validate_one_batch(self, x, y):
+            is_in[self.number].set()
+            assert may_end[self.number].wait(60)
+            return {"training": float(self.training or autograd.training), "rows": 12.0}
+
+    nets = [Waits(number).train() for number in range(2)]
+    with ThreadPoolExecutor() as pool:
+        runs = []
+        for number, net in enumerate(nets):
+            runs.append(pool.submit(net.fit, (X, Y), validation=[HELD], progress=False))
+            assert is_in[number].wait(60)
+        assert autograd.training  # of this thread
+        for end, run in zip(may_end, runs, strict=True):
+            end.set()
+            assert run.result(60)["val_training"] == [0]
+    assert autograd.training and all(net.training for net in nets)
+
+
+def test_other_models_keep_their_mode_within_fit():
+    class Noting(Net):
+        def forward(self, x):
+            self.seen = autograd.training
+            return super().forward(x)
+
+    class Asks(callbacks.Callback):
+        def on_epoch_end(self, run):
+            other.forward(from_numpy(X))
+            assert autograd.training and other.seen is False
+
+    other = Noting().eval()
+    made().eval().fit((X, Y), batch_size=26, callbacks=Asks(), progress=False)
+    assert not autograd.training
 
 
 def test_means_are_over_rows():

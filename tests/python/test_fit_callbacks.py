@@ -93,6 +93,29 @@ def test_the_order_of_calls():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("point", ["on_begin", "on_batch_end", "on_end"])
+def test_callbacks_are_closed_after_errors(point):
+    told = []
+
+    class Fails(callbacks.Callback):
+        def on_close(self, run):
+            told.append("fails")
+            raise KeyError("closing")
+
+    class Closes(callbacks.Callback):
+        def on_close(self, run):
+            told.append("closes")
+
+    def fail(self, run):
+        raise ValueError("its own")
+
+    setattr(Fails, point, fail)
+    with pytest.raises(KeyError, match="closing") as caught:
+        made().fit(loader(), callbacks=[Closes(), Fails(), Closes()], progress=False)
+    assert str(caught.value.__context__) == "its own"
+    assert told == ["closes", "fails", "closes"]
+
+
 # ---- going on ------------------------------------------------------------------------------------
 
 
@@ -230,6 +253,20 @@ def test_tensorboard_reads_the_figures(tmp_path):
     for event, row in zip(events, history, strict=True):
         read = {one.tag: one.tensor.float_val[0] for one in event.summary.value}
         assert read == pytest.approx(row)
+
+
+def test_tensorboard_is_closed_after_an_error(tmp_path):
+    pytest.importorskip("tensorboard")
+    board, net = callbacks.TensorBoard(tmp_path / "run"), made()
+
+    class Fails(callbacks.Callback):
+        def on_epoch_end(self, run):
+            assert board._writer is not None
+            raise ValueError("its own")
+
+    with pytest.raises(ValueError, match="its own"):
+        net.fit(loader(), callbacks=[board, Fails()], progress=False)
+    assert board._writer is None
 
 
 def test_callbacks_check_their_arguments(tmp_path):

@@ -1,11 +1,16 @@
 """Modules: modes, calls, summary."""
 
+import copy
+import gc
 import warnings
+import weakref
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from chains import ROW, chain, names
 from singa_rs import autograd, device, layer, model, module, opt
+from singa_rs.layer.collect import states_of
 from singa_rs.tensor import Tensor
 
 
@@ -28,13 +33,6 @@ class Net(module.Module):
         loss = self.loss(out, y)
         self.optimizer(loss)
         return out, loss
-
-
-@pytest.fixture(autouse=True)
-def _training_is_off_afterwards():
-    yield
-    autograd.training = False
-    module.Module._told = None
 
 
 X = np.random.default_rng(0).standard_normal((16, 5))
@@ -245,3 +243,81 @@ def test_parameters_and_states_are_accounted():
     want = sum(t.nbytes for t in net.get_params().values())
     assert after["parameters"] - before["parameters"] >= want
     assert after["states"] - before["states"] >= 2 * 4 * 64
+
+
+# ---- models that compare by value ----------------------------------------------------------------
+
+
+@dataclass
+class Valued(module.Module):
+    """Equal to every other one of its class, and without a hash."""
+
+    width: int = 3
+
+    def __post_init__(self):
+        self.body, self.optimizer = layer.Linear(self.width), opt.SGD(0.1)
+
+    def forward(self, x):
+        return self.body(x)
+
+    def train_one_batch(self, x, y):
+        loss = autograd.mse_loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss
+
+
+def test_models_that_compare_by_value(tmp_path):
+    x, y = X.astype("float32"), np.ones((16, 3), np.float32)
+    nets = [Valued(), Valued()]
+    assert nets[0] == nets[1] and Valued.__hash__ is None
+    nets[1].body = layer.Sequential(layer.Linear(9), layer.Linear(3))
+    sizes = [net.plan(x, y).nodes for net in nets for _ in range(2)]
+    assert sizes[0] == sizes[1] < sizes[2] == sizes[3]
+    for net in nets:
+        net.compile([x])
+        with net.tap("body") as tap:
+            net.fit((x, y), 2, validation=(x, y), loss=layer.MSELoss(), progress=False)
+        assert net.summary() and net.explain() and net.graphs and tap is not None
+        net.save(tmp_path / "net.onnx", {"sgd": net.optimizer})
+        net.load(tmp_path / "net.onnx", state={"sgd": net.optimizer})
+        copied = copy.deepcopy(net)
+        assert all((a.to_numpy() == b.to_numpy()).all() for a, b in zip(
+            copied.get_params().values(), net.get_params().values(), strict=True))  # fmt: skip
+
+
+def test_the_device_is_that_of_the_first_state():
+    def sine(inner):
+        return lambda x: inner(x)
+
+    class Odd(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_layers(layer.BatchNorm2d())
+            self.parts = {"a": [layer.Linear(2)], "b": self}
+            self.hidden, self.extra = sine(layer.Linear(3)), Tensor((2,))
+
+        def forward(self, x):
+            return self.hidden(self.parts["a"][0](x)) + 0 * self.BatchNorm2d_0(self.image).sum()
+
+    net = Odd().eval()
+    assert net.device is device.get_default_device()
+    net.image = Tensor((1, 2, 3, 3))
+    net(Tensor((2, 4)))
+    want = [id(t) for t in net.get_states().values()]
+    assert len(want) == 10 and [id(t) for t in states_of(net, set())] == want
+
+
+def test_classes_that_were_warned_of_are_not_kept():
+    class Plain(module.Module):
+        def forward(self, x):
+            return x
+
+    with pytest.warns(UserWarning, match="Plain: called in training without a train_one_batch"):
+        Plain()(Tensor((2,)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Plain()(Tensor((2,)))
+    gone = weakref.ref(Plain)
+    del Plain
+    gc.collect()
+    assert gone() is None

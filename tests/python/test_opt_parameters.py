@@ -2,6 +2,7 @@
 copied, inputs whose gradients are asked for, and sums that wait for their parameters."""
 
 import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -15,6 +16,10 @@ X, Y = np.ones((4, 2), np.float32), np.full((4, 1), 5, np.float32)
 
 def parameter(value, shape=(2, 1)):
     return layer.Parameter(tensor.from_numpy(np.full(shape, value, np.float32)))
+
+
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))
 
 
 def compiled(cls, use_graph, *args):
@@ -337,3 +342,18 @@ def test_subclasses_of_constants_are_told_apart(use_graph):
     before = net.head.to_numpy()
     net(X, Y)
     np.testing.assert_array_equal(net.head.to_numpy(), before)
+
+
+@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy, pickled])
+def test_tensors_are_selected_by_identity_first(made, monkeypatch):
+    params = [Tensor((1,), name=f"p{i}") for i in range(8)]
+    optimizer = opt.SGD(0.1, params=params)
+    optimizer.group(params[::2], lr=0.5)
+    params, optimizer = made((params, optimizer))
+    asked = []
+    monkeypatch.setattr("singa_rs.opt.selection.is_same", lambda a, b: asked.append(b))
+    for place, param in enumerate(params):
+        assert optimizer.owns(param.name, param)
+        owner = optimizer if place % 2 else optimizer._groups[0]
+        assert optimizer.member(param.name, param) is owner
+    assert {id(one) for one in asked} == set(map(id, params[1::2]))

@@ -87,6 +87,44 @@ def test_plateau_is_followed_at_the_next_update():
         rising.observe(math.nan)
 
 
+WRONG = [
+    (lambda: opt.ExponentialDecay(0.1, 10, 0.5), ("decay_steps", 0), ("decay_rate", -1)),
+    (lambda: opt.ExponentialDecay(0.1, 10, 0.5), ("init_value", math.nan), ("staircase", "no")),
+    (lambda: opt.StepDecay(0.1, 10), ("step_size", 0), ("gamma", -0.1), ("step_size", 1.5)),
+    (lambda: opt.LinearDecay(0.1, 10), ("decay_steps", 0), ("final_value", math.inf)),
+    (lambda: opt.CosineDecay(0.1, 10), ("decay_steps", -1), ("final_value", None)),
+    (lambda: opt.OneCycle(0.1, 10), ("total_steps", 2), ("rise", 0.05), ("rise", 2), ("peak", 3)),
+    (lambda: opt.OneCycle(0.1, 10, 0.2), ("total_steps", 5), ("div_factor", 0)),
+    (lambda: opt.OneCycle(0.1, 10), ("final_div_factor", -1), ("init_value", 1), ("max_value", "")),
+    (lambda: opt.Warmup(4, 0.1), ("steps", 0), ("then", "0.1"), ("init_value", 0.1)),
+    (lambda: opt.OnPlateau(0.1), ("factor", 2), ("patience", -1), ("mode", "least"), ("mode", 1)),
+    (lambda: opt.OnPlateau(0.1), ("init_value", 0.2), ("threshold", -1), ("cooldown", 0.5)),
+]
+
+
+@pytest.mark.parametrize(("make", "wrong"), [(make, wrong) for make, *wrong in WRONG])
+def test_what_is_assigned_is_checked_as_what_is_constructed(make, wrong):
+    schedule = make()
+    optimizer, told = opt.SGD(schedule), repr(schedule)
+    for name, value in wrong:
+        match = f"{name}|of 5 steps|Constant"
+        with pytest.raises((TypeError, ValueError, AttributeError), match=match):
+            setattr(schedule, name, value)
+        assert repr(schedule) == told and copy.deepcopy(schedule)(optimizer.step_counter).item() > 0
+
+
+def test_what_is_assigned_counts_from_the_next_step():
+    schedule = opt.OneCycle(1.0, 10)
+    optimizer = opt.SGD(opt.Warmup(2, schedule))
+    schedule.total_steps, schedule.max_value, schedule.rise = 100, 2.0, 0.5
+    assert (schedule.peak, schedule.init_value) == (49, 2 / 25)
+    optimizer.step()
+    fresh = opt.SGD(opt.Warmup(2, opt.OneCycle(2.0, 100, 0.5)))
+    fresh.step()
+    assert optimizer.lr_value.item() == fresh.lr_value.item()
+    assert opt.Warmup(2, schedule).init_value == 1 / 25
+
+
 # ---- constants -----------------------------------------------------------------------------------
 
 

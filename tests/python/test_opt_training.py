@@ -219,6 +219,40 @@ def test_accumulation_over_calls_continues_from_states():
     equal([run(second, range(5, 8))], [whole])
 
 
+class Failing(opt.SGD):
+    """Does not update the first layer while it fails."""
+
+    fails = False
+
+    def apply(self, param_name, param_value, param_grad):
+        if self.fails and param_name.startswith("one"):
+            raise ArithmeticError(param_name)
+        super().apply(param_name, param_value, param_grad)
+
+
+@pytest.mark.parametrize("options", [{}, {"clip_norm": 100.0}])
+def test_an_update_that_fails_keeps_the_sums_of_what_it_did_not_update(options):
+    runs = []
+    for fails in (False, True):
+        net = made(Alternating, False, Failing(0.1, **options))
+        net.train_one_batch(*map(from_numpy, BATCHES[0]), False)
+        net.optimizer.fails = fails
+        x, y = map(from_numpy, BATCHES[1])
+        sums = {k: t.to_numpy() for k, t in net.optimizer.get_states()["accumulated"].items()}
+        if fails:
+            with pytest.raises(ArithmeticError, match="one"):
+                net.train_one_batch(x, y, True)
+        else:
+            net.train_one_batch(x, y, True)
+        left = {k: t.to_numpy() for k, t in net.optimizer.get_states()["accumulated"].items()}
+        for name, value in left.items():
+            is_kept = fails and name.startswith("one")
+            assert (value == (sums[name] if is_kept else 0)).all(), name
+        runs.append(net.get_params())
+    for name in ("two.W", "two.b"):
+        assert (runs[0][name].to_numpy() == runs[1][name].to_numpy()).all()
+
+
 # ---- averages, bad input ------------------------------------------------------------------------
 
 

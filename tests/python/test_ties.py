@@ -1,5 +1,7 @@
 """Values and gradients where functions have ties, kinks, zeros and infinities."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scenarios import from_numpy64, leaf
@@ -35,6 +37,46 @@ def test_second_derivatives_of_sums_of_exponentials(function):
 def test_sums_of_infinite_exponentials():
     a, b = from_numpy64(np.array([INF, -INF, INF, 0])), from_numpy64(np.array([INF, -INF, 1, -INF]))
     assert autograd.logaddexp(a, b).tolist() == [INF, -INF, INF, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_a_row_that_is_masked_whole_has_no_gradient(dtype):
+    x = from_numpy(np.array([[-INF, -INF], [-INF, 1], [1, 1]]), dtype=dtype)
+    x.stores_grad = True
+    (made,) = slopes(x.logsumexp(1), x)
+    np.testing.assert_allclose(made, [[0, 0], [0, 1], [0.5, 0.5]], rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extremes_beside_nan_pass_the_gradient_on(name):
+    """As in PyTorch: a gradient of 0 would hide that the result is NaN."""
+    function, nan = getattr(autograd, name), np.nan
+    a, b = leaf(nan, 1.0, nan, 2.0), leaf(1.0, nan, nan, 2.0)
+    assert slopes(function(a, b), a, b) == [[1, 1, 1, 0.5]] * 2
+    for number, want in ((1.0, [1, 0.5, 1, float(name == "maximum")]), (nan, [1] * 4)):
+        assert slopes(function(a, number), a) == slopes(function(number, a), a) == [want]
+
+
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_extremes_of_rows_with_nan_have_its_gradient(name):
+    x = from_numpy64(np.array([[np.nan, 1, np.nan], [2, 2, 2], [np.nan, INF, -INF]]))
+    x.stores_grad = True
+    made = getattr(autograd, name)(x, 1, False)
+    assert slopes(made, x) == [[[0.5, 0, 0.5], [1 / 3] * 3, [1, 0, 0]]]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("fp", [*itertools.product([1.0, 2.5, INF, -INF, np.nan], repeat=3)])
+def test_interpolation_beside_infinities(fp):
+    x = np.array([-INF, 0, 1, 1.25, 2, 2.5, 3, 4, INF, np.nan])
+    made = autograd.interp(from_numpy64(x), [1, 2, 3], np.array(fp))
+    np.testing.assert_allclose(made.to_numpy(), np.interp(x, [1, 2, 3], fp))
+
+
+def test_interpolation_at_a_point_has_the_slope_of_the_next_stretch():
+    x, values = leaf(1.0, 2.0, 3.0), leaf(1.0, 3.0, 4.0)
+    made = autograd.interp(x, [1, 2, 3], values)
+    assert slopes(made, x, values) == [[2, 1, 0], [1, 1, 1]]
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,6 @@ from .keywords import in_both_spellings as _in_both_spellings
 from .mode import mode as _mode
 from .mode import no_grad, set_training
 from .mode import training_scope as _training_scope
-from .precision import SHORT as _SHORT
-from .precision import Precision as _Precision
-from .precision import Scale as _Scale
-from .precision import current as _current_precision
-from .precision import precision_scope as _precision_scope
-from .precision import stored_in as _stored_in
 from .rule import Rule
 from .table import FUNCTIONS, METHODS, OF_TENSOR
 from .tape import Dummy, Operator

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..tensor import Tensor
-from ..tensor.numbers import real, whole
+from ..tensor.numbers import real, whole, within
 from . import ops
 from .casting import floating
 from .index import where
@@ -17,7 +17,6 @@ from .precision import rounded_once
 from .reduce import as_axes, softmax
 from .shape import split
 from .table import public
-from .terms import limited
 from .unary import FUNCTIONS as UNARY
 
 
@@ -107,7 +106,7 @@ def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
         x: of any shape; integers become float32.
         lambd: from 0.
     """
-    x, bound = floating(x), limited(lambd, "hardshrink: lambd")
+    x, bound = floating(x), within(lambd, "hardshrink: lambd", 0)
     return where(abs(x.detach()) <= bound, 0.0, x)
 
 
@@ -120,7 +119,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
         x: of any shape; integers become float32.
         lambd: from 0.
     """
-    x, bound = floating(x), limited(lambd, "softshrink: lambd")
+    x, bound = floating(x), within(lambd, "softshrink: lambd", 0)
     return x - x.clip(-bound, bound)
 
 
@@ -147,7 +146,7 @@ def softmin(x: Tensor, axis: int = -1) -> Tensor:
 @public()
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     """`x` where it is above a threshold, else `value` (PyTorch threshold; ONNX ThresholdedRelu
-    with value 0). NaN stays NaN.
+    with value 0). NaN stays NaN, which ONNX makes 0.
 
     Args:
         x: of any shape; integers become float32.

@@ -15,6 +15,7 @@ from ..tensor.numbers import as_number
 from . import binary, ops
 from .casting import cast
 from .finite import flags_of
+from .ops import unary
 from .pairs import as_operands, float_operands
 from .precision import rounded_once
 from .rule import KeepsShape, Rule
@@ -23,10 +24,6 @@ from .table import FUNCTIONS, public
 
 #: `2**n`.
 _POWER = ops.scalar_op("pow", 2, True)
-
-
-def _unary(f: str, x: Tensor) -> Tensor:
-    return ops.op("unary", f=f)(x)
 
 
 def _is_negative(x: Tensor) -> Tensor:
@@ -42,9 +39,9 @@ class Atan2(Rule):
     keeps = ("xs",)
 
     def forward(self, y: Tensor, x: Tensor) -> Tensor:
-        up, across = _unary("abs", y), _unary("abs", x)
+        up, across = unary("abs", y), unary("abs", x)
         same = ops.op("binary", f="eq")(up, across)
-        angle = _unary("atan", ops.where(same, _unary("sign", up), ops.div(up, across)))
+        angle = unary("atan", ops.where(same, unary("sign", up), ops.div(up, across)))
         angle = ops.where(_is_negative(x), ops.scalar_op("sub", math.pi, True)(angle), angle)
         return ops.where(_is_negative(y), ops.neg(angle), angle)
 
@@ -52,12 +49,12 @@ class Atan2(Rule):
         """`dy x / (x**2 + y**2)` and `-dy y / (x**2 + y**2)`, 0 for (0, 0) and for an infinite
         operand beside a finite one."""
         y, x = self.load(0), self.load(1)
-        most = ops.op("binary", f="maximum")(_unary("abs", y), _unary("abs", x))
+        most = ops.op("binary", f="maximum")(unary("abs", y), unary("abs", x))
         one = ops.full((), 1, most)
         has_unit = ops.op("binary", f="ne")(most, ops.scale(most, 2))  # neither 0 nor infinite
         most = ops.where(has_unit, most, one)
         y_unit, x_unit = ops.div(y, most), ops.div(x, most)
-        squares = ops.add(_unary("square", y_unit), _unary("square", x_unit))
+        squares = ops.add(unary("square", y_unit), unary("square", x_unit))
         squares = ops.where(ops.scalar_op("eq", 0)(squares), one, squares)
         share = ops.div(ops.div(dys[0], most), squares)
         return (

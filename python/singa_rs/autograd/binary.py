@@ -21,7 +21,7 @@ from .mode import mode
 from .ops import Grads, Tensors
 from .precision import in_precision
 from .rule import Rule
-from .scalar import with_number
+from .scalar import to_divisor, with_number
 from .table import public
 from .tape import Source, edge
 
@@ -104,19 +104,16 @@ def _to_exponent(node: Binary, dy: Tensor) -> Tensor:
     return ops.mul(dy, ops.mul(y, log))
 
 
-def _if_won(mine: int, won: str) -> Callable[[Binary, Tensor], Tensor]:
-    """The gradient of operand `mine` of an extreme; equal operands share it."""
+def _unless_lost(mine: int, lost: str) -> Callable[[Binary, Tensor], Tensor]:
+    """The gradient of operand `mine` of an extreme; equal operands share it, and each has all of it
+    beside NaN, which the result then is."""
 
     def share(node: Binary, dy: Tensor) -> Tensor:
         own, other, none = node.load(mine), node.load(1 - mine), ops.full((), 0, dy)
-        half = ops.where(ops.op("binary", f="eq")(own, other), ops.scale(dy, 0.5), none)
-        return ops.where(ops.op("binary", f=won)(own, other), dy, half)
+        kept = ops.where(ops.op("binary", f="eq")(own, other), ops.scale(dy, 0.5), dy)
+        return ops.where(ops.op("binary", f=lost)(own, other), none, kept)
 
     return share
-
-
-def _to_divisor(node: Binary, dy: Tensor) -> Tensor:
-    return ops.neg(ops.div(ops.mul(dy, node.load(1)), node.load(0)))
 
 
 def _to_modulus(node: Binary, dy: Tensor) -> Tensor:
@@ -164,20 +161,20 @@ ROWS = {
         "div",
         "by",
         lambda node, dy: ops.div(dy, node.load(0)),
-        _to_divisor,
+        to_divisor,
     ),
     ("Pow", "pow"): Row("`a ** b` (ONNX Pow).", "**", "", "aby", _to_base, _to_exponent),
     ("Maximum", "maximum"): Row(
         "The larger of each pair; NaN wins (NumPy maximum). Equal ones share the gradient.",
         saves="ab",
-        to_a=_if_won(0, "gt"),
-        to_b=_if_won(1, "gt"),
+        to_a=_unless_lost(0, "lt"),
+        to_b=_unless_lost(1, "lt"),
     ),
     ("Minimum", "minimum"): Row(
         "The smaller of each pair; NaN wins (NumPy minimum). Equal ones share the gradient.",
         saves="ab",
-        to_a=_if_won(0, "lt"),
-        to_b=_if_won(1, "lt"),
+        to_a=_unless_lost(0, "gt"),
+        to_b=_unless_lost(1, "gt"),
     ),
     ("Remainder", "remainder"): Row(
         "`a - floor(a / b) * b`, with the sign of `b` (NumPy remainder).",

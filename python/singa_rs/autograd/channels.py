@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..tensor import Tensor
-from ..tensor.numbers import real, whole
+from ..tensor.numbers import real, whole, within
 from . import ops
 from .casting import cast, floating
 from .index import where
@@ -18,7 +18,7 @@ from .repeat import depth_to_space, pad, space_to_depth
 from .sampling import uniform
 from .shape import plain_reshape, transpose
 from .table import public
-from .terms import limited, wide
+from .terms import wide
 
 
 @public()
@@ -108,6 +108,8 @@ def local_response_norm(
         raise ValueError(f"{name}: got size {count}, want at least 1")
     if x.rank < 3:
         raise ShapeError(f"{name}: got shape {x.shape}, want (N, C) and more axes")
+    if not x.numel:
+        return given
     made = wide(given)
     n, channels, *rest = x.shape
     squares = plain_reshape(made * made, (n, 1, channels, math.prod(rest)))
@@ -124,7 +126,7 @@ _SATURATED = -1.7580993408473766
 
 
 def _share(op: str, ratio: Any) -> float:
-    made = limited(ratio, f"{op}: ratio", 0, 1)
+    made = within(ratio, f"{op}: ratio", 0, 1)
     if made == 1:
         raise ValueError(f"{op}: got ratio 1, want 0 <= ratio < 1")
     return made

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .._core import ShapeError
 from ..tensor import Tensor
-from ..tensor.numbers import as_array, whole
+from ..tensor.numbers import as_array, whole, within
 from . import ops
 from .along import take_along_axis
 from .casting import floating
@@ -18,7 +18,7 @@ from .reduce import as_axes, log_softmax, reduce_sum
 from .rule import Rule
 from .shape import plain_reshape, transpose
 from .table import public
-from .terms import check_reduction, like, limited, reduced, wide
+from .terms import check_reduction, like, reduced, wide
 
 
 class _Labels(NamedTuple):
@@ -240,7 +240,7 @@ def softmax_cross_entropy(
     """
     name = "softmax_cross_entropy"
     options = _options(name, weight, ignore_index, reduction)
-    smoothing = limited(label_smoothing, f"{name}: label_smoothing", 0, 1)
+    smoothing = within(label_smoothing, f"{name}: label_smoothing", 0, 1)
     given, along = _logits(name, x, axis)
     is_labels = _is_labels(given, _shape(name, t), along)
     if not is_labels and _shape(name, t) != given.shape:

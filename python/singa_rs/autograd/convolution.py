@@ -67,6 +67,8 @@ def _report_once() -> None:
 class _Conv(Rule):
     """A convolution of images with filters (ONNX Conv)."""
 
+    keeps = ("x0", "x1")
+
     def __init__(self, attrs: dict[str, Any]) -> None:
         self.attrs = attrs
 
@@ -78,10 +80,6 @@ class _Conv(Rule):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(*xs[:2])
         self.has_bias = len(xs) == 3
-
-    def origins(self) -> tuple[str, str]:
-        """The images and the filters."""
-        return "x0", "x1"
 
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """The gradients of x and W, and of b if it was given."""

@@ -8,13 +8,13 @@ from typing import Any
 from .._core import DType, ShapeError
 from ..refusals import strict_flag
 from ..tensor import Tensor
-from ..tensor.numbers import whole
+from ..tensor.numbers import whole, within
 from . import binary, ops, unary  # noqa: F401 - their rows are in the table then
 from .casting import cast, promoted
 from .index import Where
 from .reduce import as_axes, reduce_max, reduce_sum
 from .table import FUNCTIONS, public
-from .terms import alike, check_reduction, like, limited, raised, reduced, result_dtype, wide
+from .terms import alike, check_reduction, like, raised, reduced, result_dtype, wide
 
 #: The least square whose root a float32 and its gradient can hold.
 _LEAST_SQUARE = 1e-37
@@ -55,7 +55,7 @@ def huber_loss(x: Tensor, t: Any, reduction: str = "mean", delta: float = 1.0) -
     `x`, `t`, `reduction` and errors are as in `l1_loss`; `delta` is above 0.
     """
     check_reduction("huber_loss", reduction)
-    delta = limited(delta, "huber_loss: delta", math.ulp(0.0))
+    delta = within(delta, "huber_loss: delta", math.ulp(0.0))
     wide_x, wide_t = alike("huber_loss", x, t)
     terms = _huber(wide_x, wide_t, delta)
     return reduced(terms, reduction, result_dtype(x))
@@ -70,7 +70,7 @@ def smooth_l1_loss(x: Tensor, t: Any, reduction: str = "mean", beta: float = 1.0
     """
     name = "smooth_l1_loss"
     check_reduction(name, reduction)
-    beta = limited(beta, f"{name}: beta")
+    beta = within(beta, f"{name}: beta", 0)
     wide_x, wide_t = alike(name, x, t)
     terms = _huber(wide_x, wide_t, beta) / beta if beta else _abs(wide_x - wide_t)
     return reduced(terms, reduction, result_dtype(x))
@@ -116,7 +116,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) 
         ValueError: an axis that the tensors do not have, or `eps` out of its range.
     """
     name = "cosine_similarity"
-    eps = limited(eps, f"{name}: eps", 1e-18)
+    eps = within(eps, f"{name}: eps", 1e-18)
     (a, b), dtype = together(name, x1, x2)
     (along,) = as_axes(whole(axis, f"{name}: axis"), a.rank, name)
     if a.rank != b.rank or a.shape[along] != b.shape[along]:
@@ -145,7 +145,7 @@ def cosine_embedding_loss(
     """
     name = "cosine_embedding_loss"
     check_reduction(name, reduction)
-    margin = limited(margin, f"{name}: margin", -1, 1)
+    margin = within(margin, f"{name}: margin", -1, 1)
     (a, b), dtype = together(name, x1, x2)
     t = like(name, t, a)
     if a.rank not in (1, 2) or a.shape != b.shape or t.shape != a.shape[:-1]:
@@ -199,8 +199,8 @@ def triplet_margin_loss(
     """
     name = "triplet_margin_loss"
     check_reduction(name, reduction)
-    margin, eps = limited(margin, f"{name}: margin"), limited(eps, f"{name}: eps")
-    p = math.inf if p == math.inf else limited(p, f"{name}: p", 1)
+    margin, eps = within(margin, f"{name}: margin", 0), within(eps, f"{name}: eps", 0)
+    p = math.inf if p == math.inf else within(p, f"{name}: p", 1)
     xs, dtype = together(name, anchor, positive, negative)
     if xs[0].rank not in (1, 2) or len({x.shape for x in xs}) > 1:
         shapes = ", ".join(str(x.shape) for x in xs)

@@ -52,7 +52,7 @@ def isfinite(x: Tensor) -> Tensor:
 
 
 #: The greatest finite numbers.
-_GREATEST = {
+GREATEST = {
     "float64": float(np.finfo(np.float64).max),
     "float32": float(np.finfo(np.float32).max),
     "float16": float(np.finfo(np.float16).max),
@@ -72,7 +72,7 @@ def nan_to_num(
     """
     if not x.dtype.is_float:
         return clone(x)
-    most = _GREATEST[x.dtype.name]
+    most = GREATEST[x.dtype.name]
     high = most if posinf is None else real(posinf, "nan_to_num: posinf")
     low = -most if neginf is None else real(neginf, "nan_to_num: neginf")
     made = where(isnan(x), as_tensor(real(nan, "nan_to_num: nan"), x.device, x.dtype), x)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import ShapeError
 from ..tensor import Tensor
-from ..tensor.numbers import real, whole
+from ..tensor.numbers import real, whole, within
 from .blocks import blocks
 from .casting import cast, floating, promoted
 from .index import gather, getitem, where
@@ -17,7 +17,7 @@ from .reduce import as_axes
 from .shape import cat
 from .statistics import narrowed, norm
 from .table import public
-from .terms import limited, wide
+from .terms import wide
 
 
 @public(methods="normalize", precision="wide")
@@ -34,7 +34,7 @@ def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> T
     Raises:
         ValueError: another order; an axis that `x` does not have.
     """
-    least = limited(eps, "normalize: eps")
+    least = within(eps, "normalize: eps", 0)
     (along,) = as_axes(whole(axis, "normalize: axis"), x.rank, "normalize")
     x_wide = wide(x)
     length = norm(x_wide, real(p, "normalize: p"), along, True)

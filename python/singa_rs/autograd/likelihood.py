@@ -8,12 +8,13 @@ from typing import Any
 from .._core import ShapeError
 from ..refusals import strict_flag
 from ..tensor import Tensor
+from ..tensor.numbers import within
 from . import ops
 from .divergence import weighted
 from .index import Where
 from .rule import Rule
 from .table import FUNCTIONS, public
-from .terms import alike, check_reduction, like, limited, raised, reduced, result_dtype
+from .terms import alike, check_reduction, like, raised, reduced, result_dtype
 
 _exp, _log = (FUNCTIONS[name] for name in ("exp", "log"))
 
@@ -49,7 +50,7 @@ def poisson_nll_loss(
     check_reduction(name, reduction)
     is_log = strict_flag(log_input, f"{name}: log_input")
     is_full = strict_flag(full, f"{name}: full")
-    least = limited(eps, f"{name}: eps", math.ulp(0.0))
+    least = within(eps, f"{name}: eps", math.ulp(0.0))
     made, target = alike(name, x, t)
     terms = _exp(made) - target * made if is_log else made - target * _log(made + least)
     if is_full:
@@ -95,7 +96,7 @@ def gaussian_nll_loss(
     """
     name = "gaussian_nll_loss"
     check_reduction(name, reduction)
-    is_full, least = strict_flag(full, f"{name}: full"), limited(eps, f"{name}: eps", 1e-37)
+    is_full, least = strict_flag(full, f"{name}: full"), within(eps, f"{name}: eps", 1e-37)
     made, target = alike(name, x, t)
     spread = raised(_variances(name, var, made), least)
     apart = made - target

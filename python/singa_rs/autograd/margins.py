@@ -8,6 +8,7 @@ from typing import Any
 from .._core import ShapeError
 from ..refusals import strict_flag
 from ..tensor import Tensor
+from ..tensor.numbers import within
 from . import ops
 from .along import take_along_axis
 from .classification import checked, class_weights, column, labels_of
@@ -19,7 +20,7 @@ from .pairs_over import OverMargin
 from .reduce import reduce_mean
 from .shape import plain_reshape
 from .table import FUNCTIONS, public
-from .terms import alike, check_reduction, limited, reduced, result_dtype, wide
+from .terms import alike, check_reduction, reduced, result_dtype, wide
 
 _relu, _softplus, _minimum = (FUNCTIONS[name] for name in ("relu", "softplus", "minimum"))
 
@@ -44,7 +45,7 @@ def margin_ranking_loss(
     """
     name = "margin_ranking_loss"
     check_reduction(name, reduction)
-    least = limited(margin, f"{name}: margin", -3e38)
+    least = within(margin, f"{name}: margin", -3e38)
     (a, b), dtype = together(name, x1, x2)
     if a.shape != b.shape:
         raise ShapeError(f"{name}: got shapes {a.shape}, {b.shape}, want equal")
@@ -66,7 +67,7 @@ def hinge_embedding_loss(x: Tensor, t: Any, margin: float = 1.0, reduction: str 
     """
     name = "hinge_embedding_loss"
     check_reduction(name, reduction)
-    least = limited(margin, f"{name}: margin", -3e38)
+    least = within(margin, f"{name}: margin", -3e38)
     made, sign = alike(name, x, t)
     alike_ones = ops.scalar_op("gt", 0)(sign.detach())
     terms = Where(alike_ones)(made, _relu(least - made))[0]
@@ -161,7 +162,7 @@ def multi_margin_loss(
     """
     name = "multi_margin_loss"
     check_reduction(name, reduction)
-    least = limited(margin, f"{name}: margin", -3e38)
+    least = within(margin, f"{name}: margin", -3e38)
     if p not in (1, 2):
         raise ValueError(f"{name}: got p {p!r}, want 1 or 2")
     rows = _rows(name, x)
@@ -237,7 +238,7 @@ def triplet_margin_with_distance_loss(
     """
     name = "triplet_margin_with_distance_loss"
     check_reduction(name, reduction)
-    least = limited(margin, f"{name}: margin")
+    least = within(margin, f"{name}: margin", 0)
     if distance_function is not None and not callable(distance_function):
         got = type(distance_function).__name__
         raise TypeError(f"{name}: got {got} for distance_function, want a callable")

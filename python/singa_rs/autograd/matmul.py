@@ -24,6 +24,8 @@ class Matmul(Rule):
     """Matrix products of stacks of matrices, broadcast as NumPy's matmul (ONNX MatMul). A vector is
     a row on the left and a column on the right, whose axis the product has not."""
 
+    keeps = ("xs",)
+
     def forward(self, x: Tensor, w: Tensor) -> Tensor:
         made = ops.matmul(_row(x), _column(w))
         if x.rank > 1 and w.rank > 1:
@@ -37,11 +39,7 @@ class Matmul(Rule):
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         x, w = xs
-        self.saved = (x.saved(), w.saved())
-
-    def origins(self) -> tuple[str, str]:
-        """Both factors."""
-        return "x0", "x1"
+        self.saved = (x.saved(), w.saved())  # as `keeps` says, but faster
 
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
@@ -120,6 +118,8 @@ def _unusual(x: Any, w: Any) -> Tensor:
 class Gemm(Rule):
     """`alpha * A' @ B' + beta * C`, with A' and B' optionally transposed (ONNX Gemm)."""
 
+    keeps = ("x0", "x1")
+
     def __init__(
         self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
     ) -> None:
@@ -147,10 +147,6 @@ class Gemm(Rule):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(*xs[:2])
         self.bias_shape = xs[2].shape if len(xs) == 3 else None
-
-    def origins(self) -> tuple[str, str]:
-        """Both factors."""
-        return "x0", "x1"
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None, ...]:
         """The gradients of A and B, and of C if it was given."""

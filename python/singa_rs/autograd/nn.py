@@ -8,13 +8,12 @@ import numpy as np
 
 from .. import _core
 from ..tensor import Tensor
-from ..tensor.numbers import real, whole
+from ..tensor.numbers import real, whole, within
 from . import ops
 from .index import where
 from .mode import mode
 from .rule import Rule
 from .table import public
-from .terms import limited
 
 
 class Dropout(Rule):
@@ -57,7 +56,7 @@ def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:
         TypeError, ValueError: a ratio that is no number from 0 to 1, also outside of training.
     """
     if type(ratio) is not float or not 0 <= ratio <= 1:
-        ratio = limited(ratio, "dropout: ratio", 0.0, 1.0)
+        ratio = within(ratio, "dropout: ratio", 0.0, 1.0)
     if not mode.training or not ratio:
         return x
     return where(np.zeros((), bool), x, 0.0) if ratio == 1 else Dropout(ratio, seed)(x)[0]

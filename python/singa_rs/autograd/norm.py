@@ -283,7 +283,7 @@ class _GroupNorm(Rule):
     """Groups of channels of each sample shifted and scaled to mean 0 and variance 1: batch
     normalisation of one batch that has each group as a channel."""
 
-    keeps = ("xs", "ones", "statistics")
+    keeps, constants = ("xs", "ones", "mean", "variance"), ("ones",)
 
     def __init__(self, name: str, groups: int | None, eps: float) -> None:
         self.f = name
@@ -310,12 +310,8 @@ class _GroupNorm(Rule):
         )
         self.ones, zeros = (fill() for fill in fills)
         norm = ops.op("batch_norm", eps=self.eps)
-        y, *self.statistics = norm(ops.reshape(x, self.rows), self.ones, zeros)
+        y, self.mean, self.variance = norm(ops.reshape(x, self.rows), self.ones, zeros)
         return ops.reshape(y, shape)
-
-    def origins(self) -> tuple[str, ...]:
-        """x; the scale is 1."""
-        return "x0", "constant", "", ""
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """The gradient of x."""

@@ -47,6 +47,11 @@ def scalar_op(f: str, scalar: float, reverse: bool = False) -> Op:
     return _scalar_op(f, scalar, reverse)
 
 
+def unary(f: str, x: Tensor) -> Tensor:
+    """The function `f` of each element."""
+    return op("unary", f=f)(x)
+
+
 @functools.lru_cache(maxsize=512)
 def unary_op(family: str, tag: str, params: tuple[tuple[str, float | None], ...]) -> Op:
     """The parametrised function `tag` (or its gradient) with these attributes."""

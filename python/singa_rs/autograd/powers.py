@@ -7,22 +7,19 @@ import math
 from typing import Any
 
 from ..tensor import Tensor
+from ..tensor.numbers import within
 from . import ops
 from .casting import floating
 from .index import where
+from .ops import unary
 from .precision import rounded_once
 from .rule import Rule, function
 from .table import public
-from .terms import limited
 from .unary import FUNCTIONS as UNARY
 
 
 def _scalar(f: str, number: float, x: Tensor) -> Tensor:
     return ops.scalar_op(f, number)(x)
-
-
-def _unary(f: str, x: Tensor) -> Tensor:
-    return ops.op("unary", f=f)(x)
 
 
 class Log1p(Rule):
@@ -33,7 +30,7 @@ class Log1p(Rule):
     def forward(self, x: Tensor) -> Tensor:
         # Rounding 1 + x changes the logarithm by a factor that is known (Kahan; Higham, 2002).
         whole = _scalar("add", 1, x)
-        log, off = _unary("log", whole), _scalar("sub", 1, whole)
+        log, off = unary("log", whole), _scalar("sub", 1, whole)
         near = ops.mul(log, ops.div(x, off))
         made = ops.where(_scalar("eq", 0, off), x, near)
         return ops.where(_scalar("eq", math.inf, x), x, made)
@@ -52,8 +49,8 @@ class _Log(Rule):
     keeps = ("xs",)
 
     def forward(self, x: Tensor) -> Tensor:
-        made = ops.scalar_op("mul", 1 / math.log(self.base))(_unary("log", x))
-        whole = _unary("rounde", made)
+        made = ops.scalar_op("mul", 1 / math.log(self.base))(unary("log", x))
+        whole = unary("rounde", made)
         power = ops.scalar_op("pow", self.base, True)(whole)
         is_power = ops.op("binary", f="eq")(power, x)
         if (least := self.least.get(x.dtype.name)) is not None:
@@ -85,13 +82,13 @@ class Cbrt(Rule):
     keeps = ("ys",)
 
     def forward(self, x: Tensor) -> Tensor:
-        size = _unary("abs", x)
+        size = unary("abs", x)
         root = _scalar("pow", 1 / 3, size)
         # A step of Newton's method makes up for the rounding of 1 / 3.
         error = ops.sub(root, ops.div(size, ops.mul(root, root)))
         better = ops.sub(root, _scalar("mul", 1 / 3, error))
         plain = ops.op("binary", f="or")(_scalar("eq", 0, size), _scalar("eq", math.inf, size))
-        return ops.mul(_unary("sign", x), ops.where(plain, size, better))
+        return ops.mul(unary("sign", x), ops.where(plain, size, better))
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy / (3 y**2)`."""
@@ -186,7 +183,7 @@ def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """
     x = floating(x)
     if eps is not None:
-        low = limited(eps, "logit: eps", 0, 0.5)
+        low = within(eps, "logit: eps", 0, 0.5)
         x = x.clip(low, 1 - low)
     return UNARY["log"](x) - log1p(-x)
 

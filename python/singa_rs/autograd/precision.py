@@ -104,16 +104,16 @@ def _tensors(given: Any) -> Iterator[Tensor]:
     """The tensors among arguments, and in lists of them."""
     if isinstance(given, Tensor):
         yield given
-    elif type(given) in (list, tuple, dict):
-        for one in given.values() if type(given) is dict else given:
+    elif isinstance(given, (list, tuple, dict)):
+        for one in given.values() if isinstance(given, dict) else given:
             yield from _tensors(one)
 
 
 def _replaced(given: Any, to: DType) -> Any:
     if isinstance(given, Tensor):
         return given.as_type(to) if given.dtype.is_float and given.dtype != to else given
-    if type(given) is dict:
+    if isinstance(given, dict):
         return {name: _replaced(one, to) for name, one in given.items()}
-    if type(given) in (list, tuple):
-        return type(given)(_replaced(one, to) for one in given)
+    if isinstance(given, (list, tuple)):  # functions read named tuples as they do others
+        return (list if isinstance(given, list) else tuple)(_replaced(one, to) for one in given)
     return given

@@ -110,9 +110,10 @@ class ReduceMax(Reduction):
     keeps = ("xs", "ys")
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy` divided by the number of largest elements, at each of them."""
-        (dy,) = dys
-        best = ops.op("binary", f="eq")(self.load(0), self.spread(self.load(1)))
+        """`dy` divided by the number of largest elements, at each of them, or of those of NaN."""
+        (dy,), x = dys, self.load(0)
+        best = ops.op("binary", f="eq")(x, self.spread(self.load(1)))
+        best = ops.op("binary", f="or")(best, ops.op("binary", f="ne")(x, x))
         ones = ops.cast(best, dy.dtype)
         count = ops.reduce_op("sum", self.over, True)(ones) if self.over else ones
         share = ops.div(ops.reshape(dy, self.kept_shape()), count)

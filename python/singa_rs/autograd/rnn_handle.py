@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .._core import ShapeError
-from ..refusals import flag
+from ..refusals import count, flag
 from ..tensor import Tensor
 from ..tensor.keys import Settings
 from ..tensor.numbers import real, whole
@@ -74,10 +74,8 @@ class RNNHandle(Settings):
             raise ShapeError(f"RNNHandle: x: got {got}, want a tensor (steps, rows, features)")
         counts = {"hidden_size": hidden_size, "num_layers": num_layers}
         for name, value in counts.items():
-            if whole(value, f"RNNHandle: {name}") < 1:
-                raise ValueError(f"RNNHandle: {name}: got {value}, want at least 1")
-        if whole(mode, "RNNHandle: mode") not in range(4):
-            raise ValueError(f"RNNHandle: mode: got {mode}, want 0 to 3")
+            count(whole(value, f"RNNHandle: {name}"), f"RNNHandle: {name}")
+        count(whole(mode, "RNNHandle: mode"), "RNNHandle: mode", 0, 3)
         ratio = real(dropout, "RNNHandle: dropout")
         if not 0 <= ratio < 1:
             raise ValueError(f"RNNHandle: dropout: got {dropout}, want a number in [0, 1)")

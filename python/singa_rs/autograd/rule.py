@@ -27,7 +27,8 @@ class Rule(Operator):
     `gradients` computes the gradients. All three call the engine directly, bypassing the tape."""
 
     lasts = True
-    #: What `keep` saves: "xs", the inputs; "ys", the outputs; attributes that `forward` has set.
+    #: What `keep` saves: the inputs, "xs", the outputs, "ys", or one of them, "x0", "y0", ...;
+    #: attributes that `forward` has set.
     keeps: tuple[str, ...] = ()
     #: Those of them through which no gradient flows, such as targets and indices.
     constants: tuple[str, ...] = ()
@@ -40,8 +41,13 @@ class Rule(Operator):
         """Saves what `gradients` needs."""
         given, found = {"xs": xs, "ys": ys}, []
         for name in self.keeps:
-            value = given[name] if name in given else self.__dict__.pop(name)
-            found += value if isinstance(value, (tuple, list)) else (value,)
+            if name in given:
+                found += given[name]
+            elif name[1:].isdecimal():
+                found.append(given[f"{name[0]}s"][int(name[1:])])
+            else:
+                value = self.__dict__.pop(name)
+                found += value if isinstance(value, (tuple, list)) else (value,)
         if found:
             self.save(*found)
 
@@ -54,7 +60,8 @@ class Rule(Operator):
                 count = len(self.edges if name == "xs" else self.metas or (None,))
                 found += [f"{name[0]}{i}" for i in range(count)]
             else:
-                found.append("constant" if name in self.constants else "")
+                made = "constant" if name in self.constants else ""
+                found.append(name if name[1:].isdecimal() else made)
         return found
 
     def __call__(self, *xs: TensorLike) -> Tensors:

@@ -17,10 +17,12 @@ from .arrange import flip
 from .blocks import BLOCK
 from .casting import cast, floating, promoted
 from .convolution import conv
+from .finite import isfinite, isnan
 from .index import as_indices, gather, getitem, where
 from .matmul import matmul
 from .pairs import logaddexp
 from .precision import rounded_once
+from .quantiles import between
 from .reduce import as_axes, reduce_sum
 from .repeat import pad
 from .results import ValuesIndices
@@ -283,7 +285,10 @@ def interp(x: Tensor, xp: Any, fp: Any, left: Any = None, right: Any = None) -> 
     width = gather(at, 0, high) - start
     inside = (width > 0) & (x.detach() >= start)
     share = where(inside, (x - start) / where(inside, width, 1.0), 0.0)
-    made = f + share * (gather(values, 0, high) - f)
+    end = gather(values, 0, high)
+    # At a point itself its neighbour does not count; it does for the slope, unless it is infinite.
+    end = where((share.detach() == 0) & ~isfinite(end.detach()), f, end)
+    made = where(isnan(end.detach()), end, between(f, end, share))
     made = made if left is None else where(x.detach() < at[0], left, made)
     made = made if right is None else where(x.detach() > at[-1], right, made)
     return where(x.detach() == x.detach(), made, x)

@@ -8,7 +8,7 @@ from .. import _core
 from .._core import ShapeError, int64
 from ..refusals import strict_flag
 from ..tensor import Tensor
-from ..tensor.numbers import real, whole
+from ..tensor.numbers import real, whole, within
 from . import ops
 from .arrange import flip
 from .casting import cast, floating
@@ -19,7 +19,7 @@ from .reduce import as_axes, softmax
 from .scan import cumsum, of_scalars
 from .sorting import topk
 from .table import public
-from .terms import limited, wide
+from .terms import wide
 from .unary import FUNCTIONS as UNARY
 
 
@@ -61,7 +61,7 @@ def gumbel_softmax(x: Tensor, tau: float = 1.0, hard: bool = False, axis: int = 
     """
     x, is_hard = floating(x), strict_flag(hard, "gumbel_softmax: hard")
     (along,) = as_axes(whole(axis, "gumbel_softmax: axis"), x.rank, "gumbel_softmax")
-    heat = limited(tau, "gumbel_softmax: tau")
+    heat = within(tau, "gumbel_softmax: tau", 0)
     if not heat:
         raise ValueError("gumbel_softmax: got tau 0, want a positive number")
     soft = softmax((wide(x) + _gumbel(x, x.shape)) / heat, along)

@@ -58,7 +58,8 @@ def _number_to_the(node: WithNumber, dy: Tensor, n: float) -> Tensor:
     return ops.mul(dy, ops.scale(node.load(1), log))
 
 
-def _number_divided(node: WithNumber, dy: Tensor, n: float) -> Tensor:
+def to_divisor(node: Rule, dy: Tensor, _: float = 0) -> Tensor:
+    """The gradient of b in `a / b`, of which b and the quotient are saved."""
     return ops.neg(ops.div(ops.mul(dy, node.load(1)), node.load(0)))
 
 
@@ -68,10 +69,9 @@ def _number_modulo(node: WithNumber, dy: Tensor, n: float) -> Tensor:
 
 
 def _extreme(node: WithNumber, dy: Tensor, n: float) -> Tensor:
-    a, won = node.load(0), "gt" if node.f == "maximum" else "lt"
-    none = ops.full((), 0, dy)
-    tied = ops.where(ops.scalar_op("eq", n)(a), ops.scale(dy, 0.5), none)
-    return ops.where(ops.scalar_op(won, n)(a), dy, tied)
+    a, lost = node.load(0), "lt" if node.f == "maximum" else "gt"
+    kept = ops.where(ops.scalar_op("eq", n)(a), ops.scale(dy, 0.5), dy)
+    return ops.where(ops.scalar_op(lost, n)(a), ops.full((), 0, dy), kept)
 
 
 _RULES = {
@@ -84,7 +84,7 @@ _RULES = {
     "maximum": _extreme,
     "minimum": _extreme,
 }
-_REVERSED = {"div": _number_divided, "pow": _number_to_the, "remainder": _number_modulo}
+_REVERSED = {"div": to_divisor, "pow": _number_to_the, "remainder": _number_modulo}
 
 
 def is_beyond(number: float, dtype: Any) -> bool:

@@ -11,6 +11,7 @@ from ..tensor.numbers import real
 from . import ops, reduce, unary
 from .casting import cast, floating
 from .factors import svdvals
+from .finite import GREATEST
 from .index import where
 from .reduce import Axes, Reduction, as_axes, reduced_axes
 from .shape import plain_reshape, transpose
@@ -45,8 +46,8 @@ def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -
     """The variance over `axis`, all by default (NumPy var): the sum of the squared distances from
     the mean, divided by `n - ddof`. PyTorch's default is `ddof=1`.
 
-    Integers become float32; sums of float16 and bfloat16 are in float32. NaN where `n` is `ddof` or
-    less, and for no elements.
+    Integers become float32; sums of float16 and bfloat16 are in float32. Where `n` is `ddof` or
+    less it is infinite, and NaN if all elements are equal or there are none.
 
     Raises:
         ValueError: an axis that `x` does not have.
@@ -118,7 +119,9 @@ def _of_matrices(x: Tensor, ord: Any, over: tuple[int, ...], keepdims: bool) -> 
 
 
 def _extreme(x: Tensor, ord: float, axis: Axes, keepdims: bool = False) -> Tensor:
-    """The greatest, or for an order below 0 the least."""
+    """The greatest, of nothing 0, or for an order below 0 the least."""
+    if ord > 0 and not x.numel:
+        return reduce.reduce_sum(x, axis, keepdims)
     return (reduce.reduce_max if ord > 0 else reduce.reduce_min)(x, axis, keepdims)
 
 
@@ -167,8 +170,9 @@ class LogSumExp(Reduction):
         return tuple(n for i, n in enumerate(self.shape) if i not in self.over)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy * exp(x - y)`, which is softmax."""
-        share = ops.op("unary", f="exp")(ops.sub(self.load(0), self.spread(self.load(1))))
+        """`dy * exp(x - y)`, which is softmax; 0 where `y` is minus infinity."""
+        y = ops.scalar_op("maximum", -GREATEST[self.load(1).dtype.name])(self.load(1))
+        share = ops.op("unary", f="exp")(ops.sub(self.load(0), self.spread(y)))
         return (ops.mul(self.spread(dys[0]), share),)
 
 
@@ -176,7 +180,7 @@ class LogSumExp(Reduction):
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `axis`, all by default, without overflow
     (PyTorch logsumexp, ONNX ReduceLogSumExp). Integers become float32; of no elements it is minus
-    infinity.
+    infinity, and there the gradient is 0, also of elements that are all minus infinity.
 
     Raises:
         ValueError: an axis that `x` does not have.

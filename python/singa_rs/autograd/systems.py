@@ -25,15 +25,10 @@ from .table import public
 class Solve(Rule):
     """X with A X = B, of stacks of as many matrices."""
 
+    keeps = ("x0", "y0")
+
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         return ops.op("solve")(a, b)
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(xs[0], ys[0])
-
-    def origins(self) -> list[str]:
-        """The matrices and the solutions."""
-        return ["x0", "y0"]
 
     def across(self, a: Tensor, dy: Tensor) -> Tensor:
         """`A^-T dX`."""
@@ -113,15 +108,10 @@ class PseudoInverse(Rule):
     """The pseudo-inverses of matrices, without the singular values up to a share of the largest,
     and all singular values, which have no gradient."""
 
+    keeps = ("x0", "y0")
+
     def __init__(self, share: float) -> None:
         self.share = share
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(xs[0], ys[0])
-
-    def origins(self) -> list[str]:
-        """The matrices and their pseudo-inverses."""
-        return ["x0", "y0"]
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         u, s, vt = linalg("svd")(x)

@@ -7,7 +7,6 @@ from typing import Any
 
 from .._core import DType, ShapeError, float32
 from ..tensor import Tensor, as_tensor
-from ..tensor.numbers import plain_real
 from . import ops
 from .casting import cast, convert, floating
 from .reduce import reduce_mean, reduce_sum
@@ -22,15 +21,6 @@ def check_reduction(name: str, reduction: Any, allowed: tuple[str, ...] = REDUCT
     """Raises ValueError unless the reduction is one of those allowed."""
     if not isinstance(reduction, str) or reduction not in allowed:
         raise ValueError(f"{name}: got reduction {reduction!r}, want one of {', '.join(allowed)}")
-
-
-def limited(value: Any, what: str, low: float = 0.0, high: float = math.inf) -> float:
-    """A finite number in [low, high], else a TypeError or ValueError that names it."""
-    made = plain_real(value, what)
-    if not low <= made <= high or not math.isfinite(made):
-        bounds = f"from {low:g}" + (f" to {high:g}" if high < math.inf else "")
-        raise ValueError(f"{what}: got {value!r}, want a finite number {bounds}")
-    return made
 
 
 def wide(x: Tensor) -> Tensor:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..data.draws import rng, whole
+from ..data.draws import rng
 from ..data.pictures import pillow, read_picture
-from ..refusals import flag
+from ..refusals import count, flag
 from ..shown import shown
 
 __all__ = [
@@ -100,7 +100,7 @@ def crop_and_resize(img: Any, patch: Sequence[int], position: str) -> Any:
 def resize(img: Any, small_size: int) -> Any:
     """An image scaled so that its shorter side has a length in pixels."""
     _check_picture("resize", img)
-    small_size = whole("resize", "small_size", small_size, 1, 2**16)
+    small_size = count(small_size, "resize: small_size", 1, 2**16)
     width, height = img.size
     if width < height:
         return _scaled(img, (small_size, small_size * height // width))
@@ -111,7 +111,7 @@ def color_cast(img: Any, offset: int) -> Any:
     """An RGB image to each channel of which, with a chance of one half, a number from -offset to
     offset is added; results stay from 0 to 255."""
     _check_picture("color_cast", img)
-    offset = whole("color_cast", "offset", offset, 0, 255)
+    offset = count(offset, "color_cast: offset", 0, 255)
     if img.mode != "RGB":
         raise ValueError(f"color_cast: got an image of mode {img.mode}, want RGB")
     draws = rng().integers(-offset, offset + 1, 3) * rng().integers(0, 2, 3)
@@ -148,7 +148,7 @@ def flip_down(img: Any) -> Any:
 def get_list_sample(l: Sequence[Any], sample_size: int) -> list[Any]:  # noqa: E741 - SINGA's name
     """Random items of a list, each at most once, in the list's order."""
     _check_list("get_list_sample", "l", l)
-    sample_size = whole("get_list_sample", "sample_size", sample_size, 0, len(l))
+    sample_size = count(sample_size, "get_list_sample: sample_size", 0, len(l))
     return [l[i] for i in sorted(rng().permutation(len(l))[:sample_size])]
 
 
@@ -169,7 +169,7 @@ def _scaled(img: Any, size: tuple[int, int]) -> Any:
 def _size(op: str, patch: Any) -> tuple[int, int]:
     if not isinstance(patch, (tuple, list)) or len(patch) != 2:
         raise TypeError(f"{op}: got patch {patch!r:.80}, want a width and a height")
-    width, height = (whole(op, "patch", one, 1, 2**16) for one in patch)
+    width, height = (count(one, f"{op}: patch", 1, 2**16) for one in patch)
     return width, height
 
 
@@ -248,7 +248,7 @@ class ImageTool:
     ) -> Any:
         """Scales the shorter side to lengths in a list."""
         _check_list("resize_by_list", "size_list", size_list)
-        num_case = whole("resize_by_list", "num_case", num_case, 1, len(size_list))
+        num_case = count(num_case, "resize_by_list: num_case", 1, len(size_list))
         return self._each(
             lambda img: [resize(img, size) for size in _cases(size_list, num_case)], inplace
         )
@@ -262,14 +262,14 @@ class ImageTool:
     ) -> Any:
         """Rotates by angles in a list, in degrees, counter-clockwise."""
         _check_list("rotate_by_list", "angle_list", angle_list)
-        num_case = whole("rotate_by_list", "num_case", num_case, 1, len(angle_list))
+        num_case = count(num_case, "rotate_by_list: num_case", 1, len(angle_list))
         return self._each(
             lambda img: [img.rotate(angle) for angle in _cases(angle_list, num_case)], inplace
         )
 
     def crop5(self, patch: Sequence[int], num_case: int = 1, inplace: bool = True) -> Any:
         """Parts of a size (width, height) at the corners and in the centre."""
-        num_case = whole("crop5", "num_case", num_case, 1, 5)
+        num_case = count(num_case, "crop5: num_case", 1, 5)
         return self._each(
             lambda img: [crop(img, patch, where) for where in _cases(_CORNERS, num_case)], inplace
         )
@@ -277,10 +277,8 @@ class ImageTool:
     def crop3(self, patch: Sequence[int], num_case: int = 1, inplace: bool = True) -> Any:
         """The largest squares at both ends and in the middle of the longer side, scaled to a
         square size."""
-        num_case, (width, height) = (
-            whole("crop3", "num_case", num_case, 1, 3),
-            _size("crop3", patch),
-        )
+        num_case = count(num_case, "crop3: num_case", 1, 3)
+        width, height = _size("crop3", patch)
         if width != height:
             raise ValueError(f"crop3: got patch {width} x {height}, want a square")
 
@@ -292,7 +290,7 @@ class ImageTool:
 
     def crop8(self, patch: Sequence[int], num_case: int = 1, inplace: bool = True) -> Any:
         """The cases of `crop5` and `crop3` together."""
-        num_case = whole("crop8", "num_case", num_case, 1, 8)
+        num_case = count(num_case, "crop8: num_case", 1, 8)
         fives = sum(case < 5 for case in _cases(range(8), num_case))
         made = self.crop5(patch, fives, False) if fives else []
         made += self.crop3(patch, num_case - fives, False) if num_case > fives else []
@@ -324,7 +322,7 @@ class ImageTool:
     def _flipped(
         self, op: str, function: Callable[[Any], Any], num_case: int, inplace: bool
     ) -> Any:
-        num_case = whole(op, "num_case", num_case, 1, 2)
+        num_case = count(num_case, f"{op}: num_case", 1, 2)
         return self._each(
             lambda img: [function(img) if case else img for case in _cases((1, 0), num_case)],
             inplace,
@@ -346,7 +344,7 @@ def _cases(cases: Sequence[Any], num_case: int) -> Sequence[Any]:
 def _range(op: str, bounds: Any) -> range:
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise TypeError(f"{op}: got rng {bounds!r:.80}, want two ints")
-    first, end = (whole(op, "rng", one, -(2**31), 2**31) for one in bounds)
+    first, end = (count(one, f"{op}: rng", -(2**31), 2**31) for one in bounds)
     if first >= end:
         raise ValueError(f"{op}: got rng {bounds!r}, want the first below the second")
     return range(first, end)

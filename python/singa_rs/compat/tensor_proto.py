@@ -26,6 +26,7 @@ from ..module.checkpoint.wire import (
     number,
     packed,
 )
+from ..tensor.placing import row_major
 
 _SHAPE, _TYPE, _STRIDE = 1, 2, 3
 _INT32 = np.iinfo(np.int32)
@@ -83,16 +84,12 @@ def parts(name: str, value: tensor.Tensor) -> list[Any]:
         )
     head = b"".join(number(_SHAPE, extent) for extent in value.shape)
     head += number(_TYPE, kind.number)
-    head += b"".join(number(_STRIDE, one) for one in _row_major(value.shape))
+    head += b"".join(number(_STRIDE, one) for one in row_major(value.shape))
     array = value.to_numpy().reshape(-1).astype(kind.array, copy=False)
     elements = (
         [_varints(one) for one in _pieces(array)] if kind.wire == VARINT else [array.view("u1")]
     )
     return [head + field(kind.field, sum(map(len, elements))), *elements]
-
-
-def _row_major(shape: tuple[int, ...]) -> list[int]:
-    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
@@ -190,7 +187,7 @@ def _decoded(data: np.ndarray) -> tuple[np.ndarray, int]:
 
 def _strided(flat: np.ndarray, shape: tuple[int, ...], strides: list[int]) -> np.ndarray:
     """The elements in the order of the shape."""
-    if not flat.size or strides == _row_major(shape) or _is_untransposed(strides, len(shape)):
+    if not flat.size or strides == row_major(shape) or _is_untransposed(strides, len(shape)):
         return flat.reshape(shape)
     if strides == [1] and len(shape) == 2:  # SINGA 1.0's flag of a transposed matrix
         return flat.reshape(shape[::-1]).T

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..refusals import is_integral
+from .. import refusals
 
 _ORDER, _BATCH, _SPLIT, _SAMPLES = range(4)
 
@@ -82,7 +82,7 @@ def set_seed(seed: int) -> None:
         ValueError: a seed below 0, or of 2**63 or more.
     """
     global _elsewhere
-    _elsewhere = np.random.Generator(np.random.Philox(key=whole("set_seed", "seed", seed, 0)))
+    _elsewhere = np.random.Generator(np.random.Philox(key=key(seed, "set_seed: seed")))
 
 
 def default_seed() -> int:
@@ -96,10 +96,6 @@ def set_default(seed: int) -> None:
     _default = seed
 
 
-def whole(op: str, name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
-    """An argument that has to be an int from `least` to `most`."""
-    if not is_integral(value):
-        raise TypeError(f"{op}: got {name} {value!r:.80}, want an int")
-    if not least <= value <= most:
-        raise ValueError(f"{op}: got {name} {value}, want {least} to {most}")
-    return int(value)
+def key(value: Any, argument: str) -> int:
+    """A seed or an epoch: an int from 0 to 2**63 - 1."""
+    return refusals.count(value, argument, 0, 2**63 - 1)

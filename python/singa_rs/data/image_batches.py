@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import files
+from .. import files, refusals
 from ..errors import CheckpointError
-from .draws import drawing, order, whole
+from .draws import drawing, key, order
 from .pictures import in_colours, pillow, pixels
 from .pipeline import Pipeline
 
@@ -68,9 +68,9 @@ class ImageBatchIter:
     ) -> None:
         pillow("ImageBatchIter")
         self.img_list_file = files.path_of("ImageBatchIter", img_list_file)
-        self.batch_size = whole("ImageBatchIter", "batch_size", batch_size, 1)
-        self.capacity = whole("ImageBatchIter", "capacity", capacity, 1)
-        self.seed = whole("ImageBatchIter", "seed", seed, 0)
+        self.batch_size = refusals.count(batch_size, "ImageBatchIter: batch_size")
+        self.capacity = refusals.count(capacity, "ImageBatchIter: capacity")
+        self.seed = key(seed, "ImageBatchIter: seed")
         if not callable(image_transform):
             raise TypeError(
                 f"ImageBatchIter: got image_transform {image_transform!r:.80}, want a function"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..device import Device
-from ..refusals import hinted
+from ..refusals import count, hinted
 from ..shown import described
 from .collating import staged
-from .draws import default_seed, order, whole
+from .draws import default_seed, key, order
 from .iteration import Batches, Place
 from .processes import Workers
 from .sharing import share_of
@@ -93,14 +93,14 @@ class DataLoader:
         ranks: tuple[int, int] | None = None,
     ) -> None:
         self._source = source_of("DataLoader", dataset)
-        self.batch_size = whole("DataLoader", "batch_size", batch_size, 1)
-        self.seed = whole("DataLoader", "seed", default_seed() if seed is None else seed, 0)
+        self.batch_size = count(batch_size, "DataLoader: batch_size")
+        self.seed = key(default_seed() if seed is None else seed, "DataLoader: seed")
         self.shuffle, self.drop_last = _flag("shuffle", shuffle), _flag("drop_last", drop_last)
         self._share = share_of(ranks)
         #: The rows of all processes in a batch.
         self._rows = self.batch_size * self._share.size
-        self.num_workers = whole("DataLoader", "num_workers", num_workers, 0, _MOST_WORKERS)
-        self.prefetch = whole("DataLoader", "prefetch", prefetch, 0)
+        self.num_workers = count(num_workers, "DataLoader: num_workers", 0, _MOST_WORKERS)
+        self.prefetch = count(prefetch, "DataLoader: prefetch", 0)
         if not isinstance(workers, str) or workers not in _KINDS:
             raise ValueError(f"DataLoader: got workers {workers!r:.80}, want 'thread' or 'process'")
         is_ordered = not self.shuffle and self._share.size == 1
@@ -239,8 +239,8 @@ class DataLoader:
                     f"load_state_dict: got {name} {found[name]}, want this loader's, {value}"
                 )
         most = 2**63 if isinstance(self._source, Stream) else len(self)
-        epoch = whole("load_state_dict", "epoch", found["epoch"], 0)
-        position = whole("load_state_dict", "position", found["position"], 0, most)
+        epoch = key(found["epoch"], "load_state_dict: epoch")
+        position = count(found["position"], "load_state_dict: position", 0, most)
         self._place = Place(epoch, position)
 
     def _identity(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .draws import whole
+from ..refusals import count
 
 
 class Share(NamedTuple):
@@ -48,5 +48,5 @@ def share_of(ranks: Any) -> Share:
         return Share()
     if not isinstance(ranks, (tuple, list)) or len(ranks) != 2:
         raise TypeError(f"DataLoader: got ranks {ranks!r:.80}, want (rank, number of processes)")
-    size = whole("DataLoader", "ranks[1]", ranks[1], 1)
-    return Share(whole("DataLoader", "ranks[0]", ranks[0], 0, size - 1), size)
+    size = count(ranks[1], "DataLoader: ranks[1]")
+    return Share(count(ranks[0], "DataLoader: ranks[0]", 0, size - 1), size)

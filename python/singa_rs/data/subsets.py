@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .draws import split_order, whole
+from .draws import key, split_order
 from .sources import Source, Stream, source_of
 
 
@@ -89,7 +89,7 @@ def random_split(dataset: Any, lengths: Sequence[float], seed: int = 0) -> list[
     """
     count = len(_with_numbers("random_split", dataset))
     sizes = _sizes(lengths, count)
-    rows = split_order(count, whole("random_split", "seed", seed, 0))
+    rows = split_order(count, key(seed, "random_split: seed"))
     return [Subset(dataset, part) for part in np.split(rows, np.cumsum(sizes)[:-1])]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import files
 from ..errors import CheckpointError
-from .draws import whole
+from ..refusals import count
 
 _TYPES = ("float32", "float64", "int32", "int64")
 
@@ -78,7 +78,7 @@ def _columns(columns: Any) -> list[int] | None:
         return None
     if not isinstance(columns, (list, tuple, range)) or not len(columns):
         raise TypeError(f"read_csv: got columns {columns!r:.80}, want a list of ints")
-    return [whole("read_csv", "columns", one, 0) for one in columns]
+    return [count(one, "read_csv: columns", 0) for one in columns]
 
 
 def _missing(missing: Any) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..record.trees import inside, is_leaf, is_numeric, replace
 from ..tensor import Tensor, from_numpy
 from ..tensor.arrays import operand
 from ..tensor.numbers import as_array
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 _TENSORS = re.compile("Tensor|Given|Any")
 
 
-def _is_numeric(value: Any) -> bool:
-    """Whether a value is an array for a device: not one of strings, which imported graphs take."""
-    return isinstance(value, np.ndarray) and value.dtype.kind not in "OUS"
-
-
 def admit(value: Any, to: Any) -> Any:
     """An argument of a model with its NumPy arrays copied to a device."""
     return _replaced(value, lambda array: from_numpy(array, to))
@@ -36,22 +32,14 @@ def admit(value: Any, to: Any) -> Any:
 
 def _replaced(value: Any, make: Callable[[np.ndarray], Tensor]) -> Any:
     """Containers without arrays stay themselves, so that the callee may fill them."""
-    if _is_numeric(value):
-        return make(value)
-    if not holds_array(value):
-        return value
-    if type(value) in (list, tuple):
-        return type(value)(_replaced(one, make) for one in value)
-    return {key: _replaced(one, make) for key, one in value.items()}
+    return replace(value, lambda leaf: make(leaf) if is_numeric(leaf) else leaf)
 
 
 def holds_array(value: Any) -> bool:
     """Whether there is a NumPy array among arguments that `admit` copies."""
-    if type(value) in (list, tuple):
-        return any(map(holds_array, value))
-    if type(value) is dict:
-        return any(map(holds_array, value.values()))
-    return _is_numeric(value)
+    if type(value) is Tensor:  # as most are
+        return False
+    return is_numeric(value) if is_leaf(value) else any(map(holds_array, inside(value)))
 
 
 def admitted(

@@ -352,12 +352,7 @@ class Layer(metaclass=_LayerType):
         """As `set_params`, for parameters and states."""
         collect.put(self, "set_states", "get_states", states)
 
-    def device_check(self, *tensors: Tensor) -> None:
-        """Moves tensors, in place, to the device of the first."""
-        check.tensors(tensors, "device_check")
-        for tensor in tensors[1:]:
-            if tensor.device != tensors[0].device:
-                tensor.to_device(tensors[0].device)
+    device_check = check.device_check
 
     def dtype_check(self, *tensors: Tensor) -> None:
         """Casts tensors, in place, to the dtype of the first.

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import device
 from ..errors import DTypeError, ShapeError
 from ..refusals import count as count
 from ..refusals import flag as flag
 from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.numbers import plain_real
-
-
-def number(value: Any, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number in [low, high]."""
-    made = plain_real(value, argument)
-    if not math.isfinite(made) or not low <= made <= high:
-        raise ValueError(f"{argument}: got {value}, want a number in [{low:g}, {high:g}]")
-    return made
+from ..tensor.numbers import within as number
 
 
 def below_one(value: Any, argument: str) -> float:
@@ -69,6 +62,16 @@ def tensors(values: Sequence[Any], op: str) -> None:
     for value in values:
         if not isinstance(value, Tensor):
             raise TypeError(f"{op}: got {type(value).__name__}, want a Tensor")
+
+
+def device_check(self: Any, *inputs: Tensor) -> None:
+    """Moves tensors, in place, to the device of the first."""
+    if device.on_one_device(*inputs):
+        return
+    tensors(inputs, type(self).__name__)
+    for other in inputs[1:]:
+        if other.device != inputs[0].device:
+            other.to_device(inputs[0].device)
 
 
 def mapping(value: Any, argument: str) -> dict[Any, Any]:

@@ -14,7 +14,7 @@ from ..notices import warn_user
 from ..tensor import Placeholder, Tensor
 from .check import mapping
 from .node import now
-from .tree import Collection, join, named_members, owners, rename
+from .tree import Collection, alive, join, named_members, owners, rename
 
 if TYPE_CHECKING:
     from .base import Layer
@@ -53,6 +53,20 @@ def get(layer: Layer, method: str) -> dict[str, Tensor]:
                 if found.setdefault(name, tensor) is not tensor:
                     raise ValueError(f"{method}: two tensors have the name {name!r}")
     return found
+
+
+def states_of(layer: Layer, seen: set[int]) -> Iterator[Tensor]:
+    """What `get_states` returns, in this order, but looked for only as far as it is asked for: the
+    names take a walk through the whole model. `seen` are the layers that have been looked at."""
+    if id(layer) in seen:
+        return
+    seen.add(id(layer))
+    found, states = list(named_members(layer)), layer._layer_node.states
+    for name, one in found:
+        if isinstance(one, Tensor) and (one.stores_grad or name in states):
+            yield one
+    for child in [*(one for _, one in found if not isinstance(one, Tensor)), *alive(layer)]:
+        yield from states_of(child, seen)
 
 
 def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> None:

@@ -45,7 +45,7 @@ def _twice(name: str, what: str) -> TypeError:
     return TypeError(f"{name}: got {what} twice, {want}")
 
 
-class _Conv(Layer):
+class Conv(Layer):
     """What convolutions of any number of spatial axes share, and their transposes."""
 
     #: The number of spatial axes.
@@ -182,13 +182,13 @@ class _Conv(Layer):
         return autograd.squeeze(y, 0) if is_one else y
 
 
-class Conv1d(_Conv):
+class Conv1d(Conv):
     """1-d convolution (ONNX Conv), with W (nb_kernels, in / group, k) and b (nb_kernels,)."""
 
     _axes = 1
 
 
-class Conv2d(_Conv):
+class Conv2d(Conv):
     """2-d convolution (ONNX Conv), with W (nb_kernels, in / group, kh, kw) and b (nb_kernels,)."""
 
     _axes = 2
@@ -208,7 +208,7 @@ class Conv2d(_Conv):
         return autograd.conv2d(self.handle, x, self.W, b)
 
 
-class Conv3d(_Conv):
+class Conv3d(Conv):
     """3-d convolution (ONNX Conv), with W (nb_kernels, in / group, kd, kh, kw) and
     b (nb_kernels,)."""
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import autograd
 from ..tensor import Tensor
 from .check import numbers
-from .conv import PADDING, STRIDE, _Conv
+from .conv import PADDING, STRIDE, Conv
 from .parameters import parameter
 
 if TYPE_CHECKING:
     from .typed import Activation, Fill, Padding, Sizes
 
 
-class _ConvTranspose(_Conv):
+class _ConvTranspose(Conv):
     @overload
     def __init__(
         self,

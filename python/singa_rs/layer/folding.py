@@ -11,8 +11,9 @@ from ..errors import ShapeError
 from ..refusals import is_integral
 from ..tensor import Tensor
 from .base import Layer
-from .check import below_one, count, float_input, number
+from .check import count, float_input, number
 from .resize import Upsample
+from .shape import Dropping
 
 Numbers = int | Sequence[int]
 
@@ -123,14 +124,9 @@ class LocalResponseNorm(Layer):
         return autograd.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
 
 
-class AlphaDropout(Layer):
+class AlphaDropout(Dropping):
     """Dropout that keeps mean and variance behind SELU (Klambauer et al., 2017; PyTorch
     AlphaDropout)."""
-
-    def __init__(self, ratio: float = 0.5) -> None:
-        """`ratio`: the share, from 0 to below 1."""
-        super().__init__()
-        self.ratio = below_one(ratio, f"{type(self).__name__}: ratio")
 
     def forward(self, x: Tensor) -> Tensor:
         """Of any shape."""

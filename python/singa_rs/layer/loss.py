@@ -4,7 +4,7 @@ a weight is a state."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import autograd
 from ..autograd.terms import REDUCTIONS
@@ -15,12 +15,15 @@ from .check import count, number, one_of
 from .check import flag as check_flag
 
 
-class _Reduced(Layer):
+class Reduced(Layer):
     """A loss whose terms are reduced to their mean or sum, or returned."""
 
-    def __init__(self, reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    _reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
+
+    def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
-        self.reduction = one_of(reduction, f"{type(self).__name__}: reduction", allowed)
+        name = f"{type(self).__name__}: reduction"
+        self.reduction = one_of(reduction, name, self._reductions)
 
     def _hold(self, name: str, weight: Any) -> None:
         """Keeps a copy of a weight as a state, or None."""
@@ -30,7 +33,7 @@ class _Reduced(Layer):
         setattr(self, name, weight)
 
 
-class _OfClasses(_Reduced):
+class _OfClasses(Reduced):
     """A loss of class indices."""
 
     def __init__(self, axis: int, weight: Any, ignore_index: int | None, reduction: str) -> None:
@@ -93,7 +96,7 @@ class NLLLoss(_OfClasses):
         return autograd.nll_loss(x, t, **self._options(x))
 
 
-class BCEWithLogitsLoss(_Reduced):
+class BCEWithLogitsLoss(Reduced):
     """Cross entropy of sigmoid(x) (PyTorch BCEWithLogitsLoss;
     autograd.binary_cross_entropy_with_logits)."""
 
@@ -108,11 +111,13 @@ class BCEWithLogitsLoss(_Reduced):
         return autograd.binary_cross_entropy_with_logits(x, t, *own)
 
 
-class KLDivLoss(_Reduced):
+class KLDivLoss(Reduced):
     """t * (log(t) - x) (PyTorch KLDivLoss; autograd.kl_div)."""
 
+    _reductions = (*REDUCTIONS, "batchmean")
+
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction, (*REDUCTIONS, "batchmean"))
+        super().__init__(reduction)
         self.log_target = check_flag(log_target, "KLDivLoss: log_target")
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
@@ -120,18 +125,15 @@ class KLDivLoss(_Reduced):
         return autograd.kl_div(x, t, self.reduction, self.log_target)
 
 
-class L1Loss(_Reduced):
+class L1Loss(Reduced):
     """|x - t| (PyTorch L1Loss; autograd.l1_loss)."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t of one shape."""
         return autograd.l1_loss(x, t, self.reduction)
 
 
-class SmoothL1Loss(_Reduced):
+class SmoothL1Loss(Reduced):
     """Squares of distances up to beta, distances beyond (PyTorch SmoothL1Loss;
     autograd.smooth_l1_loss)."""
 
@@ -144,7 +146,7 @@ class SmoothL1Loss(_Reduced):
         return autograd.smooth_l1_loss(x, t, self.reduction, self.beta)
 
 
-class HuberLoss(_Reduced):
+class HuberLoss(Reduced):
     """Squares of distances up to delta, multiples of distances beyond (PyTorch HuberLoss;
     autograd.huber_loss)."""
 
@@ -171,7 +173,7 @@ class CosineSimilarity(Layer):
         return autograd.cosine_similarity(x1, x2, self.axis, self.eps)
 
 
-class CosineEmbeddingLoss(_Reduced):
+class CosineEmbeddingLoss(Reduced):
     """1 - cos(x1, x2) for pairs that should be alike, max(0, cos(x1, x2) - margin) for others
     (PyTorch CosineEmbeddingLoss; autograd.cosine_embedding_loss)."""
 
@@ -184,7 +186,7 @@ class CosineEmbeddingLoss(_Reduced):
         return autograd.cosine_embedding_loss(x1, x2, t, self.margin, self.reduction)
 
 
-class TripletMarginLoss(_Reduced):
+class TripletMarginLoss(Reduced):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) (PyTorch TripletMarginLoss;
     autograd.triplet_margin_loss)."""
 
@@ -208,7 +210,7 @@ class TripletMarginLoss(_Reduced):
         return autograd.triplet_margin_loss(anchor, positive, negative, *own)
 
 
-class CTCLoss(_Reduced):
+class CTCLoss(Reduced):
     """Sequences of labels without their places in time (PyTorch CTCLoss; autograd.ctc_loss)."""
 
     def __init__(

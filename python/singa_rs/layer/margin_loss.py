@@ -10,7 +10,7 @@ from typing import Any
 from .. import autograd
 from ..tensor import Tensor
 from .check import count, flag, number
-from .loss import SoftMaxCrossEntropy, _Reduced
+from .loss import Reduced, SoftMaxCrossEntropy
 
 
 class CrossEntropyLoss(SoftMaxCrossEntropy):
@@ -18,31 +18,30 @@ class CrossEntropyLoss(SoftMaxCrossEntropy):
     SINGA's, of probabilities."""
 
 
-class MSELoss(_Reduced):
+class MSELoss(Reduced):
     """(x - t)**2 (PyTorch MSELoss; autograd.mse_loss)."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t of one shape."""
         return autograd.mse_loss(x, t, self.reduction)
 
 
-class BCELoss(_Reduced):
-    """Cross entropy of probabilities, whose logarithms are -100 at least (PyTorch BCELoss;
-    autograd.bce_loss)."""
-
+class _Weighted(Reduced):
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self._hold("weight", weight)
+
+
+class BCELoss(_Weighted):
+    """Cross entropy of probabilities, whose logarithms are -100 at least (PyTorch BCELoss;
+    autograd.bce_loss)."""
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t of one shape, both probabilities."""
         return autograd.bce_loss(x, t, self.weight, self.reduction)
 
 
-class _Margin(_Reduced):
+class _Margin(Reduced):
     default: float
 
     def __init__(self, margin: float | None = None, reduction: str = "mean") -> None:
@@ -73,31 +72,24 @@ class HingeEmbeddingLoss(_Margin):
         return autograd.hinge_embedding_loss(x, t, self.margin, self.reduction)
 
 
-class SoftMarginLoss(_Reduced):
+class SoftMarginLoss(Reduced):
     """log(1 + exp(-t * x)) (PyTorch SoftMarginLoss; autograd.soft_margin_loss)."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t of one shape, t of 1 and -1."""
         return autograd.soft_margin_loss(x, t, self.reduction)
 
 
-class MultiLabelSoftMarginLoss(_Reduced):
+class MultiLabelSoftMarginLoss(_Weighted):
     """The mean over the classes of the cross entropy of sigmoid(x) (PyTorch
     MultiLabelSoftMarginLoss; autograd.multilabel_soft_margin_loss)."""
-
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self._hold("weight", weight)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t (N, C), t of 1 and 0."""
         return autograd.multilabel_soft_margin_loss(x, t, self.weight, self.reduction)
 
 
-class MultiMarginLoss(_Reduced):
+class MultiMarginLoss(Reduced):
     """Margins between the score of the right class and those of the others (PyTorch
     MultiMarginLoss; autograd.multi_margin_loss)."""
 
@@ -117,19 +109,16 @@ class MultiMarginLoss(_Reduced):
         return autograd.multi_margin_loss(x, t, *own)
 
 
-class MultiLabelMarginLoss(_Reduced):
+class MultiLabelMarginLoss(Reduced):
     """Margins between the scores of the right classes and those of the others (PyTorch
     MultiLabelMarginLoss; autograd.multilabel_margin_loss)."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x (N, C); t the indices of the right classes, (N, C), with -1 behind the last."""
         return autograd.multilabel_margin_loss(x, t, self.reduction)
 
 
-class TripletMarginWithDistanceLoss(_Reduced):
+class TripletMarginWithDistanceLoss(Reduced):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with any distance (PyTorch
     TripletMarginWithDistanceLoss; autograd.triplet_margin_with_distance_loss)."""
 
@@ -155,7 +144,7 @@ class TripletMarginWithDistanceLoss(_Reduced):
         return autograd.triplet_margin_with_distance_loss(anchor, positive, negative, *own)
 
 
-class PoissonNLLLoss(_Reduced):
+class PoissonNLLLoss(Reduced):
     """The negative log likelihood of counts (PyTorch PoissonNLLLoss; autograd.poisson_nll_loss)."""
 
     def __init__(
@@ -176,7 +165,7 @@ class PoissonNLLLoss(_Reduced):
         return autograd.poisson_nll_loss(x, t, *own)
 
 
-class GaussianNLLLoss(_Reduced):
+class GaussianNLLLoss(Reduced):
     """The negative log likelihood of numbers with a variance (PyTorch GaussianNLLLoss;
     autograd.gaussian_nll_loss)."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, overload
 
 from .. import autograd
+from ..autograd.precision import stored_in
 from ..errors import ShapeError
 from ..tensor import Tensor, float32, float64, full
 from .base import Layer
@@ -13,7 +14,7 @@ from .check import at_most, axes, count, features, flag, float_input, number
 from .parameters import parameter, state
 
 
-class _BatchNorm(Layer):
+class BatchNorm(Layer):
     """Batch normalisation (Ioffe and Szegedy, 2015; ONNX BatchNormalization).
 
     In training, each channel is normalised by the batch's mean and biased variance, and
@@ -153,7 +154,7 @@ def wide_dtype(x: Tensor) -> Any:
     return float64 if x.dtype == float64 else float32
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(BatchNorm):
     """Batch normalisation of (N, C) or (N, C, L) (ONNX BatchNormalization).
 
     `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
@@ -166,7 +167,7 @@ class BatchNorm1d(_BatchNorm):
     ranks = (2, 3)
 
 
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(BatchNorm):
     """Batch normalisation of (N, C) or (N, C, H, W) (ONNX BatchNormalization).
 
     `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
@@ -179,7 +180,7 @@ class BatchNorm2d(_BatchNorm):
     ranks = (2, 4)
 
 
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(BatchNorm):
     """Batch normalisation of (N, C) or (N, C, D, H, W) (ONNX BatchNormalization).
 
     `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
@@ -316,7 +317,7 @@ class _ChannelNorm(Layer):
 def centred_alone(x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
     """(N, C, ...) in groups of a single value, which is their mean; then a scale and a bias for
     each channel."""
-    y, column = (x - x).as_type(autograd._stored_in(x.dtype)), (-1, *(1,) * (x.rank - 2))
+    y, column = (x - x).as_type(stored_in(x.dtype)), (-1, *(1,) * (x.rank - 2))
     if scale is None or bias is None:
         return y
     return y * scale.reshape(column) + bias.reshape(column)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import autograd, initializer
+from .. import initializer
+from ..autograd.precision import stored_in
 from ..record import making_state
 from ..tensor import Tensor, float32
 from ..tensor.dtypes import promote
@@ -14,7 +15,7 @@ from ..tensor.dtypes import promote
 def _dtype(like: Tensor, wide: bool) -> Any:
     """That of a parameter: what `like` has, or float32 in mixed precision and, if it is to be
     `wide`, instead of 16-bit floats."""
-    stored = autograd._stored_in(like.dtype)
+    stored = stored_in(like.dtype)
     return promote(stored, float32) if wide else stored
 
 

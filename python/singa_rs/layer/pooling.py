@@ -196,7 +196,24 @@ def _as_images(x: Tensor, layer: str) -> Tensor:
     return autograd.unsqueeze(x, [2]) if len(x.shape) == 3 else x
 
 
-class MaxPool1d(MaxPool2d):
+class _Pool1d(_Pool):
+    """Windows along the last axis, as those of images."""
+
+    def initialize(self, x: Tensor) -> None:
+        """Makes `handle`."""
+        super().initialize(_as_images(x, type(self).__name__))
+
+    def forward(self, x: Tensor) -> Any:
+        """(N, C, L) -> (N, C, L'), or (N, C, H, L) -> (N, C, H, L')."""
+        made = super().forward(_as_images(x, type(self).__name__))
+        if len(x.shape) == 4:
+            return made
+        if isinstance(made, Tensor):
+            return autograd.squeeze(made, [2])
+        return tuple(autograd.squeeze(one, [2]) for one in made)
+
+
+class MaxPool1d(_Pool1d, MaxPool2d):
     """The maximum of windows along the last axis."""
 
     def __init__(
@@ -217,21 +234,8 @@ class MaxPool1d(MaxPool2d):
         window = _flat(kernel_size, stride, padding, name)
         super().__init__(*window, pad_mode, dilation=gaps, **how)
 
-    def initialize(self, x: Tensor) -> None:
-        """Makes `handle`."""
-        super().initialize(_as_images(x, type(self).__name__))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, C, L) -> (N, C, L'), or (N, C, H, L) -> (N, C, H, L')."""
-        made = super().forward(_as_images(x, type(self).__name__))
-        if len(x.shape) == 4:
-            return made
-        if not self.return_indices:
-            return autograd.squeeze(made, [2])
-        return tuple(autograd.squeeze(one, [2]) for one in made)
-
-
-class AvgPool1d(AvgPool2d):
+class AvgPool1d(_Pool1d, AvgPool2d):
     """The average of windows along the last axis, over the elements inside."""
 
     def __init__(
@@ -254,15 +258,6 @@ class AvgPool1d(AvgPool2d):
             count_include_pad=count_include_pad,
             divisor_override=divisor_override,
         )
-
-    def initialize(self, x: Tensor) -> None:
-        """Makes `handle`."""
-        super().initialize(_as_images(x, type(self).__name__))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, C, L) -> (N, C, L'), or (N, C, H, L) -> (N, C, H, L')."""
-        y = super().forward(_as_images(x, type(self).__name__))
-        return autograd.squeeze(y, [2]) if len(x.shape) == 3 else y
 
 
 class _LPPool(_Pool):

@@ -65,26 +65,8 @@ class Cat(Layer):
         return autograd.cat(xs, self.axis)
 
 
-class Dropout(Layer):
-    """Zeroes a share of the values while training, and scales the others by 1 / (1 - ratio)
-    (Srivastava et al., 2014)."""
-
-    def __init__(self, ratio: float = 0.5) -> None:
-        """`ratio`: the share, from 0 to below 1.
-
-        Raises:
-            TypeError, ValueError: not a number, or out of this range.
-        """
-        super().__init__()
-        self.ratio = below_one(ratio, "Dropout: ratio")
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Of any shape."""
-        return autograd.dropout(x, self.ratio)
-
-
-class _ChannelDropout(Layer):
-    rank: ClassVar[int]
+class Dropping(Layer):
+    """A layer that drops a share of its input while training."""
 
     def __init__(self, ratio: float = 0.5) -> None:
         """`ratio`: the share, from 0 to below 1.
@@ -94,6 +76,19 @@ class _ChannelDropout(Layer):
         """
         super().__init__()
         self.ratio = below_one(ratio, f"{type(self).__name__}: ratio")
+
+
+class Dropout(Dropping):
+    """Zeroes a share of the values while training, and scales the others by 1 / (1 - ratio)
+    (Srivastava et al., 2014)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.dropout(x, self.ratio)
+
+
+class _ChannelDropout(Dropping):
+    rank: ClassVar[int]
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, ...) with as many axes as the layer's name says.

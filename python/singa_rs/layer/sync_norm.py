@@ -6,10 +6,10 @@ from .. import autograd, dist
 from ..dist.functional import all_reduce
 from ..errors import ShapeError
 from ..tensor import Tensor, full
-from .norm import _BatchNorm, wide_dtype
+from .norm import BatchNorm, wide_dtype
 
 
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(BatchNorm):
     """Batch normalisation of (N, C, ...) whose statistics are those of the batches of all processes
     together (Ioffe and Szegedy, 2015; PyTorch SyncBatchNorm), which may differ in size.
 

@@ -10,19 +10,20 @@ from .. import autograd, device
 from ..layer.base import Layer
 from ..layer.calls import wrap
 from ..layer.check import flag
-from ..layer.collect import below, own_params
+from ..layer.collect import below, own_params, states_of
 from ..layer.node import now
-from ..notices import once, preformatted, warn_user
+from ..notices import in_notebooks, warn_user
 from ..record import MISS, Taps
 from ..tensor import Tensor
 from ..tensor.placing import located, placed
+from . import modes
 from .checkpoints import Checkpoints, Resumed
 from .fitting import Fitted
-from .graphs import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .history import History
 from .saving import Saved
 from .steps import Stepped
 from .taps import Tappable
+from .wrapping import wrap_deprecated, wrap_forward, wrap_train_one_batch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,8 +59,6 @@ class Module(Stepped, Saved, Fitted, Tappable):
     _own = Layer._own | {"_graphs", "_taps"}
     #: Whether a module of the class has been called in training.
     _asked: ClassVar[bool] = False
-    #: The value that `train` or `eval` of any module last assigned to `autograd.training`.
-    _told: ClassVar[bool | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -130,7 +129,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
         if not self._has_mode:
             inherits = entry != "train_one_batch" and (entry == "forward" or now.running)
             return autograd.training if inherits else self.training
-        if entry == "forward" and autograd.training != Module._told:
+        if entry == "forward" and modes.is_assigned():
             return autograd.training
         return self.training
 
@@ -145,7 +144,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
             f"{name}: called in training without a train_one_batch, so this runs forward alone"
         )
         want = "train_one_batch(self, x, y), which computes the loss and calls the optimizer"
-        once(("forward", type(self)), f"{message}; define {want}, or call eval() or train() first")
+        warn_user(f"{message}; define {want}, or call eval() or train() first", UserWarning)
 
     def _warn_of_cut(self, args: tuple[Any, ...]) -> None:
         if any(isinstance(x, Tensor) and x.requires_grad and not x.is_dummy() for x in args):
@@ -160,7 +159,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
         for layer in below(self):
             if isinstance(layer, Module):
                 layer.training, layer._has_mode = mode, True
-        Module._told = autograd.training = mode
+        modes.tell(mode)
         return self
 
     def eval(self) -> Self:
@@ -171,10 +170,11 @@ class Module(Stepped, Saved, Fitted, Tappable):
     def device(self) -> device.Device:
         """Where the model is: the device that it was given, else that of its parameters, else the
         default device."""
-        if self._device is None:
-            for one in self.get_states().values():
-                return one.device
-        return self._device or device.get_default_device()
+        if self._device is not None:
+            return self._device
+        for one in states_of(self, set()):
+            return one.device
+        return device.get_default_device()
 
     @device.setter
     def device(self, to: device.Device) -> None:
@@ -195,9 +195,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
             if isinstance(layer, Module):
                 layer._device = found
 
-    def _repr_html_(self) -> str:
-        """The summary, in notebooks."""
-        return preformatted(self.summary())
+    _repr_html_ = in_notebooks
 
     def summary(self) -> str:
         """A table of the layers: name, type, the shape of the first result, parameters; with

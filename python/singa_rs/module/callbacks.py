@@ -50,6 +50,10 @@ class Callback:
     def on_end(self, run: Run) -> None:
         """After the last epoch, early stopping or Ctrl-C."""
 
+    def on_close(self, run: Run) -> None:
+        """Last of all, also where training ended by an error, and even if `on_begin` was not
+        called: gives back what the callback holds, such as files."""
+
     def watches_batches(self) -> bool:
         """Whether it has an `on_batch_end` of its own; others are not called for each step."""
         return type(self).on_batch_end is not Callback.on_batch_end
@@ -284,9 +288,11 @@ class TensorBoard(Callback):
         self._writer.add_event(self._events.event(run.epoch, run.history[-1]))
         self._writer.flush()
 
-    def on_end(self, run: Run) -> None:
+    def on_close(self, run: Run) -> None:
         """Closes the file."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
 
 def _tensorboard() -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from .history import History, Means, parts_of
+from .modes import in_mode
 from .progress import Progress
-from .validation import Validation, call_with, in_mode, rows_of, targets_of
+from .validation import Validation, call_with, rows_of, targets_of
 
 if TYPE_CHECKING:
     from . import Module
@@ -43,6 +44,18 @@ class Run:
 
     def go(self, progress: Progress) -> History:
         """Trains."""
+        with ExitStack() as last:
+            for one in reversed(self.callbacks):
+                last.callback(one.on_close, self)
+            self._train(progress)
+            for one in self.callbacks:
+                one.on_end(self)
+        if self.history.stopped is not None:
+            progress.say(f"fit: {self.history.stopped}")
+        return self.history
+
+    def _train(self, progress: Progress) -> None:
+        """Makes the epochs."""
         mode = nullcontext() if self.model.training else in_mode(self.model, True)
         try:
             with mode:
@@ -57,18 +70,13 @@ class Run:
             raise
         finally:
             progress.close()
-        for one in self.callbacks:
-            one.on_end(self)
-        if self.history.stopped is not None:
-            progress.say(f"fit: {self.history.stopped}")
-        return self.history
 
     def _epoch(self, progress: Progress) -> None:
         self.epoch, self.batch = len(self.history) + 1, 0
         for one in self.callbacks:
             one.on_epoch_begin(self)
         progress.begin(self.epoch, _length(self.loader))
-        row = self._train(progress)
+        row = self._steps(progress)
         if self._validation is not None:
             row |= self._validation(self.epoch)
         self.history.rows.append(row)
@@ -76,7 +84,7 @@ class Run:
         for one in self.callbacks:
             one.on_epoch_end(self)
 
-    def _train(self, progress: Progress) -> dict[str, float]:
+    def _steps(self, progress: Progress) -> dict[str, float]:
         """The figures of the steps of an epoch."""
         means = Means(f"fit: epoch {self.epoch}", refuses=not self._skips, skips=self._skips)
         for metric in self.metrics.values():

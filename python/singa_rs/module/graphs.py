@@ -1,11 +1,9 @@
-"""Graph functions, which `Module.compile` turns a module's methods into, and the wrappers around
-these methods."""
+"""Graph functions, which `Module.compile` turns a module's methods into."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,21 +11,22 @@ import numpy as np
 from .. import autograd, record, tensor, viz
 from ..compat.recording import unbuffered
 from ..dist.forecast import forecast
-from ..errors import GraphError, shortened
-from ..layer.arrays import admit, holds_array
+from ..errors import GraphError
 from ..layer.base import Layer
-from ..layer.calls import with_place
 from ..layer.check import flag
+from ..layer.collect import below
 from ..layer.node import now
-from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
+from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written, note_change
 from ..refusals import hinted
 from ..tensor import Tensor
-from .arguments import check_inputs, comparisons, dtype_of, every, finite_checks, is_parallel
-from .precision import LossScale, precision_of, short_type
+from . import modes
+from .arguments import check_inputs, comparisons, every, finite_checks, is_parallel
+from .precision import LossScale, short_type
 from .structure import GraphOf
+from .wrapping import note_inputs
 
 if TYPE_CHECKING:
-    from . import Module
+    from ..device import Device
 
 
 class Graphs:
@@ -178,19 +177,27 @@ class Graphed(Layer):
         given = (inputs,) if isinstance(inputs, (Tensor, np.ndarray)) else tuple(inputs)
         is_train, use_graph = flag(is_train, "is_train"), flag(use_graph, "use_graph")
         use_graph = use_graph and not flag(debug, "debug")
-        self._graphs = None
-        self.train(is_train)
-        if given:
-            self.to_device(given[0].device if isinstance(given[0], Tensor) else self.device)
-        self._compute_in(short)
+        to = given[0].device if given and isinstance(given[0], Tensor) else self.device
+        with _restored_if_refused(self, to):
+            self._graphs = None
+            self.train(is_train)
+            if given:
+                self.to_device(to)
+            self._amp = short
+            self._infer(given, is_train, may_read=not use_graph)
+            self._scale_loss(short == tensor.float16)
+        note_inputs(self, given, {})
+        self._graphs = Graphs(options) if use_graph else None
+
+    def _infer(self, given: tuple[Any, ...], is_train: bool, may_read: bool) -> None:
+        """Lets the layers make their parameters. Where `forward` may read values and does, it runs
+        on zeros."""
         try:
-            record.infer(type(self).forward, self, bool(is_train), given, {}, op="compile")
+            record.infer(type(self).forward, self, is_train, given, {}, op="compile")
         except GraphError:
-            if use_graph:
+            if not may_read:
                 raise
             self._run_on_zeros(given, is_train)
-        _note_inputs(self, given, {})
-        self._graphs = Graphs(options) if use_graph else None
 
     def _run_on_zeros(self, given: tuple[Any, ...], is_train: bool) -> None:
         """Lets the layers of a model whose `forward` reads values make their parameters."""
@@ -204,10 +211,9 @@ class Graphed(Layer):
         finally:
             self.train(is_train)
 
-    def _compute_in(self, short: Any) -> None:
-        """Mixed precision in this type, or none."""
-        self._amp = short
-        if short == tensor.float16:
+    def _scale_loss(self, scales: bool) -> None:
+        """Gives the module a scale of its loss, or none."""
+        if scales:
             self.loss_scale = LossScale(self.device)
         elif "loss_scale" in self.__dict__:
             del self.loss_scale
@@ -292,108 +298,23 @@ def options_of(module: Graphed) -> Options:
     return module._graphs.options if module._graphs is not None else Options()
 
 
-def graph_function(
-    module: Any, function: Callable[..., Any], name: str, training: bool
-) -> GraphFunction | None:
-    """The graph function that handles a call of a module's method; None if the method itself runs:
-    uncompiled, within another module's call or a recording, or `forward` in training."""
-    graphs = module._graphs
-    if graphs is None or now.running or (training and name == "forward"):
-        return None
-    return None if record.is_recording() else graphs.of(function, module, name)
-
-
-def _note_inputs(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Notes shapes and dtypes of what `forward` takes, if these are tensors or arrays alone."""
-    if not kwargs and all(isinstance(x, (Tensor, np.ndarray)) for x in args):
-        found = [(x.shape, dtype_of(x)) for x in args]
-        module.__dict__["_inputs"] = found
-
-
-def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A method that takes NumPy arrays and runs in the module's mode."""
-
-    @wraps(function)
-    def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
-        training = self._mode_of(name)
-        if self._graphs is not None and not kwargs and training is self.training:
-            made = self._graphs.call(function, self, args)
-            if made is not MISS:
-                return made
-        return call(self, training, args, kwargs)
-
-    def call(self: Module, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the method in a given mode."""
-        if self._inputs is None and name == "forward":
-            _note_inputs(self, args, kwargs)
-        if self._graphs is not None:
-            graphed = graph_function(self, function, name, training)
-            if graphed is not None:
-                self._graphs.fast_path = None  # it may hold what the program has let go
-                try:
-                    made = graphed(function, self, training, args, kwargs)
-                except Exception as error:
-                    raise shortened(error) from error.__cause__
-                if self._has_mode and self.training is training and name == self._default_method():
-                    self._graphs.fast_path = graphed.fast_path()
-                return made
-        if holds_array(args) or holds_array(kwargs):
-            args, kwargs = admit(args, self.device), admit(kwargs, self.device)
-        if now.running:
-            return function(self, *args, **kwargs)
-        with autograd._training_scope(training):
-            return function(self, *args, **kwargs)
-
-    entry.call, call.of = call, entry  # type: ignore[attr-defined]
-    return entry
-
-
-def _precise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that computes in the module's precision."""
-
-    @wraps(function)
-    def precise(self: Module, *args: Any, **kwargs: Any) -> Any:
-        if self._amp is None:
-            return function(self, *args, **kwargs)
-        with autograd._precision_scope(precision_of(self)):
-            return function(self, *args, **kwargs)
-
-    return precise
-
-
-def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `forward`."""
-    return _wrap(_precise(function), "forward")
-
-
-def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `train_one_batch`; the layers called within it belong to the module."""
-    function = hinted(function, "these, as a call in training is a step, or eval() first")
-
-    @wraps(function)
-    def step(self: Module, *args: Any, **kwargs: Any) -> Any:
-        with_place(self)
-        depth, before = len(now.running), 0
-        try:  # an interrupt may come between any two of these lines
-            now.running.append(self)
-            record.begin_step()
-            before = record.begin_layer(self._layer_node.path)
-            return function(self, *args, **kwargs)
-        finally:
-            del now.running[depth:]
-            record.resume(before)
-
-    return _wrap(_precise(step), "train_one_batch")
-
-
-def wrap_deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method `loss` or `optim`, as old programs define them."""
-    entry = _wrap(function, function.__name__)
-
-    @wraps(function)
-    def old(self: Module, *args: Any, **kwargs: Any) -> Any:
-        message = f"{type(self).__name__}.{function.__name__}: define train_one_batch instead"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return entry(self, *args, **kwargs)
-
-    return old
+@contextmanager
+def _restored_if_refused(module: Graphed, to: Device) -> Iterator[None]:
+    """A block that, if it raises, leaves a module as it was: attributes, modes, devices; and the
+    random numbers of the device that the module is moved to."""
+    drawn = to.get_rng_state()
+    attributes = [one._remember() for one in below(module)]
+    devices = [(one, one.device) for one in module.get_states().values()]
+    restore_mode = modes.remembered()
+    try:
+        yield
+    except BaseException:
+        for one, before in devices:
+            if one.device != before:
+                one.to_device(before)
+        for restore in attributes:
+            restore(False)
+        restore_mode()
+        to.set_rng_state(drawn)
+        note_change()
+        raise

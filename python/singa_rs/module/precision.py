@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import autograd, device, tensor
+from .. import device, tensor
+from ..autograd.precision import SHORT, Precision, Scale
 from ..layer.base import Layer
 from ..record import making_state
 from ..tensor import Tensor
@@ -34,16 +35,16 @@ def short_type(value: Any) -> Any:
     Raises:
         ValueError: anything else.
     """
-    found = {dtype.name: dtype for dtype in autograd._SHORT}
+    found = {dtype.name: dtype for dtype in SHORT}
     name = getattr(value, "name", value)
     if value is None or (isinstance(name, str) and name in found):
         return found.get(name)
     raise ValueError(f'compile: got amp={value!r}, want "bfloat16", "float16" or None')
 
 
-def precision_of(module: Any) -> autograd._Precision:
+def precision_of(module: Any) -> Precision:
     """What a module that was compiled with `amp` computes in."""
     scale = module.__dict__.get("loss_scale")
     if scale is not None:
-        scale = autograd._Scale(scale.factor, scale.updates)
-    return autograd._Precision(module._amp, scale)
+        scale = Scale(scale.factor, scale.updates)
+    return Precision(module._amp, scale)

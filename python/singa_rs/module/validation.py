@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .. import autograd
 from ..layer.arrays import admit
-from ..layer.collect import below
 from ..metric import Running
 from ..refusals import is_real
 from .history import Means, parts_of
+from .modes import in_mode
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -19,24 +17,6 @@ if TYPE_CHECKING:
 
 #: Rows in a batch of arrays, unless something else is asked for.
 _ROWS = 32
-
-
-@contextmanager
-def in_mode(model: Module, training: bool) -> Iterator[None]:
-    """The model in training or evaluation in the block; afterwards it, all modules below it and
-    `autograd.training` are as they were."""
-    from . import Module
-
-    inside = [one for one in below(model) if isinstance(one, Module)]
-    before = [(one, one.training, one._has_mode) for one in inside]
-    told, mode = Module._told, autograd.training
-    model.train(training)
-    try:
-        yield
-    finally:
-        for one, *was in before:
-            one.training, one._has_mode = was
-        Module._told, autograd.training = told, mode
 
 
 def batches_of(

@@ -62,19 +62,13 @@ class _Adaptive(Optimizer):
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its moments in place."""
-        owner = self.member(param_name, param_value)
-        if owner is not self:
-            return owner.apply(param_name, param_value, param_grad)
-        self._fit(param_value)
-        self.device_check(param_value, param_grad, *self._own_tensors())
-        read = [param_value, param_grad, self.lr_value]
-        for kind in self._read:
-            read.append(self._moments.of(param_value, param_name, kind))
-        step, *more = self._more(self)
+        owner = self._ready(param_name, param_value, param_grad)
+        read = [param_value, param_grad, owner.lr_value]
+        read += [self._moments.of(param_value, param_name, kind) for kind in self._read]
+        step, *more = self._more(owner)
         read += [*more, step] if self._counts else more
-        decays = self._uses("weight_decay")
-        if decays:
-            read.append(self.decay_value)
+        if decays := owner._uses("weight_decay"):
+            read.append(owner.decay_value)
         self._updates[decays](*read)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from .. import autograd, device, elsewhere, tensor
 from ..autograd.leaves import is_parameter
 from ..autograd.mode import mode
-from ..layer.check import tensors
+from ..layer.check import device_check, tensors
 from ..notices import once
 from ..record import updating
 from ..refusals import Hinted
@@ -21,6 +21,7 @@ from .hyperparameters import OPTIONAL, SUMS, Scheduled
 from .scaling import Scale, are_finite, backward, full_precision, only_if
 from .schedule import Constant, DecayScheduler, arguments
 from .selection import Selection, leave_out, nothing_selected
+from .sums import Sums
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -222,7 +223,8 @@ class Optimizer(Hinted, Scheduled):
 
         In mixed precision in float16, all gradients are computed before the first update, and an
         update in which one is not finite is skipped: parameters, moments and the step counter stay
-        as they are.
+        as they are. The sums of `accumulate` start from zero nevertheless, as they may be what is
+        not finite.
         """
         self._train(loss)
 
@@ -252,7 +254,8 @@ class Optimizer(Hinted, Scheduled):
         clips = self._uses("clip_value") or self._uses("clip_norm")
         (self._fit if clips else self._follow)(loss)
         others: list[Tensor] = []
-        pairs = self._exchanged(self._owned(backward(loss, scale), others), exchange)
+        sums = Sums(self._moments)
+        pairs = self._exchanged(self._owned(backward(loss, scale), others), exchange, sums)
         is_finite = None
         if scale is not None:
             pairs = list(pairs)
@@ -266,6 +269,8 @@ class Optimizer(Hinted, Scheduled):
             with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
                 exchange.member(self, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
+            sums.used(param)
+        sums.end()
         if param is None and (others or self._params is not None):
             raise nothing_selected(type(self).__name__, self._params)
         return is_finite
@@ -327,34 +332,13 @@ class Optimizer(Hinted, Scheduled):
             if ready:
                 yield ready.pop()
 
-    def _exchanged(self, pairs: Iterable[Pair], exchange: Exchange) -> Iterable[Pair]:
+    def _exchanged(self, pairs: Iterable[Pair], exchange: Exchange, sums: Sums) -> Iterable[Pair]:
         """What comes out of an exchange, with what gradients had added up to."""
         if not self._accumulates:
             return exchange(pairs)
         if exchange.sums_come_out:
-            return self._with_sums(exchange(pairs))
-        return exchange(self._with_sums(pairs))
-
-    def _with_sums(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """The pairs with what their gradients had added up to; last, what had no gradient now."""
-        if self._moments.are_lost(SUMS):
-            pairs = list(pairs)
-            self._moments.check_waiting(SUMS, [param.name for param, _ in pairs])
-        sums = self._moments.kept(SUMS)
-        for pair in pairs:
-            param = pair[0]
-            sums.pop(id(param), None)
-            ready = [(param, self._total(*pair))]
-            del pair
-            yield ready.pop()
-        for param, total in sums.values():
-            yield param, _taken(total, param)
-        for param in self._moments.awaited(SUMS):
-            yield param, _taken(self._moments.of(param, param.name, SUMS), param)
-
-    def _total(self, param: Tensor, grad: Tensor) -> Tensor:
-        """A gradient and what the parameter's gradients had added up to."""
-        return _taken(self._moments.of(param, param.name, SUMS), param, grad)
+            return sums.added(exchange(pairs))
+        return exchange(sums.added(pairs))
 
     def backward_and_update(self, loss: Tensor) -> None:
         """`self(loss)`."""
@@ -371,14 +355,14 @@ class Optimizer(Hinted, Scheduled):
         warnings.warn("Optimizer.update: use apply", DeprecationWarning, stacklevel=2)
         self.apply(param.name, param, grad)
 
-    def device_check(self, *inputs: Tensor) -> None:
-        """Moves tensors, in place, to the device of the first."""
-        if device.on_one_device(*inputs):
-            return
-        tensors(inputs, type(self).__name__)
-        for other in inputs[1:]:
-            if other.device != inputs[0].device:
-                other.to_device(inputs[0].device)
+    device_check = device_check
+
+    def _ready(self, param_name: str, param: Tensor, grad: Tensor) -> Optimizer:
+        """The group that a parameter belongs to, or the optimizer itself, ready to update it."""
+        owner = self.member(param_name, param)
+        owner._fit(param)
+        owner.device_check(param, grad, *owner._own_tensors())
+        return owner
 
     def _look_in(self, model: Any) -> None:
         """Tells whose parameters states that were set are of."""
@@ -390,11 +374,3 @@ class Optimizer(Hinted, Scheduled):
         self._look_in(None)
         if SUMS in states:
             self._accumulates = True
-
-
-def _taken(total: Tensor, param: Tensor, grad: Tensor | None = None) -> Tensor:
-    """A sum, plus a gradient, in the parameter's dtype. The sum starts again from zero."""
-    with autograd.no_grad():
-        made = total.clone() if grad is None else total + grad.as_type(total.dtype)
-        total.set_value(0)
-        return made.as_type(param.dtype)

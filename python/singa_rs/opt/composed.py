@@ -18,8 +18,7 @@ def compose(optimizer: Any, name: str, param: Tensor, grad: Tensor, kinds: Seque
     Raises:
         ShapeError, DTypeError: a gradient that does not fit the parameter.
     """
-    optimizer._fit(param)
-    optimizer.device_check(param, grad, *optimizer._own_tensors())
+    optimizer = optimizer._ready(name, param, grad)
     op = type(optimizer).__name__
     if param.shape != grad.shape:
         raise ShapeError(f"{op}: got shapes {param.shape}, {grad.shape}, want equal")
@@ -46,8 +45,7 @@ class Composed(Optimizer):
         Raises:
             ShapeError, DTypeError: a gradient that does not fit the parameter.
         """
-        owner = self.member(param_name, param_value)
-        compose(owner, param_name, param_value, param_grad, self.moment_kinds)
+        compose(self, param_name, param_value, param_grad, self.moment_kinds)
 
     def updated(self, p: Tensor, g: Tensor, *moments: Tensor) -> tuple[Tensor, ...]:
         """The new parameter, and the new moments."""

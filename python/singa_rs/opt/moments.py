@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import getrefcount
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..autograd.leaves import is_member
 from ..errors import DTypeError
 from ..layer.check import mapping
 from ..layer.collect import staged
-from ..record import making_state
+from ..record import making_state, note_change
 from ..tensor import Tensor
 from .names import COUNTER
 
@@ -84,6 +84,20 @@ def restoring(owner: Any, *kept: Remembers) -> Callable[[bool], None]:
                 forget()
 
     return restore
+
+
+class Watched:
+    """An object whose attributes a recorded step may read, except the hidden ones, on which none of
+    its operations depend."""
+
+    _hidden: ClassVar[frozenset[str]]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        note_change()
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        return (pair for pair in self.__dict__.items() if pair[0] not in self._hidden)
 
 
 def are_whole(states: Mapping[str, Any]) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from .. import autograd, tensor
+from ..autograd.precision import Scale, current, precision_scope
 from ..tensor import Tensor
 from .exchange import Pair
 
-Scale = autograd._Scale
 #: The factor is halved after an update that was skipped, and doubled after so many that were not.
 _INTERVAL = 2000
 #: The factor stays within these.
@@ -20,8 +20,8 @@ _LEAST, _GREATEST = 2.0**-24, 2.0**24
 def full_precision() -> Iterator[Scale | None]:
     """A context in which an optimizer computes in the types of its tensors; gives the scale of the
     loss, if there is one."""
-    precision = autograd._current_precision()
-    with autograd._precision_scope(None):
+    precision = current()
+    with precision_scope(None):
         yield None if precision is None else precision.scale
 
 

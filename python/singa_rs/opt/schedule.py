@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from .. import tensor
@@ -34,6 +35,12 @@ def arguments(kind: type) -> list[str]:
     return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
 
 
+#: A finite number, and one above 0.
+real, positive = partial(number, low=-math.inf), partial(number, low=math.ulp(0.0))
+#: What an attribute becomes, or a refusal, of a value and the text that names it in errors.
+Checks = Mapping[str, Callable[[Any, str], Any]]
+
+
 def _check_step(step: Any, schedule: DecayScheduler) -> None:
     tensors((step,), type(schedule).__name__)
 
@@ -44,6 +51,9 @@ class DecayScheduler(AsNumber, Hinted):
 
     #: What changes between steps, by `observe`; None if nothing does.
     state: Tensor | None = None
+    init_value: float
+    #: By attribute, what checks and converts a value that is assigned to it.
+    _checks: ClassVar[Checks] = {"init_value": real}
 
     def __init__(self, init_value: float) -> None:
         """`init_value`: a finite number.
@@ -51,7 +61,7 @@ class DecayScheduler(AsNumber, Hinted):
         Raises:
             TypeError, ValueError: not a finite number.
         """
-        self.init_value = number(init_value, f"{type(self).__name__}: init_value", -math.inf)
+        self.init_value = init_value
 
     def call(self, step: Tensor) -> Tensor:
         """The value at a step."""
@@ -73,6 +83,9 @@ class DecayScheduler(AsNumber, Hinted):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __setattr__(self, name: str, value: Any) -> None:
+        """Raises what the constructor does for a value that an argument cannot be."""
+        if name in self._checks:
+            value = self._checks[name](value, f"{type(self).__name__}: {name}")
         note_change()
         object.__setattr__(self, name, value)
 
@@ -92,7 +105,7 @@ class Constant(DecayScheduler):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "init_value" and type(self) is Constant:
-            value = number(value, "Constant: init_value", -math.inf)
+            value = real(value, "Constant: init_value")
             places = self._places()
             for owner, at in places:  # before anything changes
                 owner._check_value(at, value)
@@ -144,6 +157,13 @@ class ExponentialDecay(DecayScheduler):
     """`init_value * decay_rate ** (step / decay_steps)`; with `staircase` the exponent is rounded
     down to an integer."""
 
+    _checks = {
+        **DecayScheduler._checks,
+        "decay_steps": positive,
+        "decay_rate": positive,
+        "staircase": flag,
+    }
+
     def __init__(
         self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False
     ) -> None:
@@ -153,10 +173,8 @@ class ExponentialDecay(DecayScheduler):
             TypeError, ValueError: an argument that is not a number, or out of its range.
         """
         super().__init__(init_value)
-        least = math.ulp(0.0)
-        self.decay_steps = number(decay_steps, "ExponentialDecay: decay_steps", least)
-        self.decay_rate = number(decay_rate, "ExponentialDecay: decay_rate", least)
-        self.staircase = flag(staircase, "ExponentialDecay: staircase")
+        self.decay_steps, self.decay_rate = decay_steps, decay_rate
+        self.staircase = staircase
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""

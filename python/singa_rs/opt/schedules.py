@@ -4,7 +4,9 @@ that a recorded step follows them without another recording."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from .. import autograd, device, tensor
 from ..layer.check import count, number, one_of
 from ..record import making_state
 from ..tensor import Tensor
-from .schedule import Constant, DecayScheduler, _check_step
+from .schedule import Checks, Constant, DecayScheduler, _check_step, positive
 
 
 def _double(step: Tensor) -> Tensor:
@@ -29,8 +31,34 @@ def _cosine(part: Tensor, start: float, end: float) -> Tensor:
     return (autograd.cos(part * math.pi) + 1) * ((start - end) / 2) + end
 
 
+#: A number from 0, one up to 1, and a whole number from 0.
+_FROM_0, _SHARE = partial(number, low=0), partial(number, low=0, high=1)
+_COUNT_FROM_0 = partial(count, least=0)
+
+
+def _following(others: str) -> Callable[[Any, str], Any]:
+    """Refuses an assignment to what follows from other attributes."""
+
+    def refuse(value: Any, argument: str) -> None:
+        raise ValueError(f"{argument}: got {value!r:.80}, but it follows from {others}")
+
+    return refuse
+
+
+def _scheduled(value: Any, argument: str) -> DecayScheduler:
+    return value if isinstance(value, DecayScheduler) else Constant(value)
+
+
+def _mode(value: Any, argument: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{argument}: got {value!r:.80}, want 'min' or 'max'")
+    return one_of(value, argument, ("min", "max"))
+
+
 class StepDecay(DecayScheduler):
     """`init_value * gamma ** (step // step_size)` (PyTorch StepLR)."""
+
+    _checks = {**DecayScheduler._checks, "step_size": count, "gamma": _FROM_0}
 
     def __init__(self, init_value: float, step_size: int, gamma: float = 0.1) -> None:
         """`step_size` is a whole number from 1, `gamma` at least 0.
@@ -39,8 +67,7 @@ class StepDecay(DecayScheduler):
             TypeError, ValueError: an argument that is not a number, or out of its range.
         """
         super().__init__(init_value)
-        self.step_size = count(step_size, "StepDecay: step_size")
-        self.gamma = number(gamma, "StepDecay: gamma", 0)
+        self.step_size, self.gamma = step_size, gamma
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
@@ -52,6 +79,8 @@ class LinearDecay(DecayScheduler):
     """From `init_value` to `final_value` in equal steps, which is the value from `decay_steps` on
     (PyTorch LinearLR)."""
 
+    _checks = {**DecayScheduler._checks, "decay_steps": count, "final_value": number}
+
     def __init__(self, init_value: float, decay_steps: int, final_value: float = 0.0) -> None:
         """`decay_steps` is a whole number from 1.
 
@@ -59,9 +88,7 @@ class LinearDecay(DecayScheduler):
             TypeError, ValueError: an argument that is not a number, or out of its range.
         """
         super().__init__(init_value)
-        name = type(self).__name__
-        self.decay_steps = count(decay_steps, f"{name}: decay_steps")
-        self.final_value = number(final_value, f"{name}: final_value")
+        self.decay_steps, self.final_value = decay_steps, final_value
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
@@ -89,6 +116,17 @@ class OneCycle(DecayScheduler):
     in step `total_steps - 1` and from then on at the start divided by `final_div_factor`.
     """
 
+    _checks: ClassVar[Checks] = {
+        "init_value": _following("max_value and div_factor"),
+        "final_value": _following("max_value, div_factor and final_div_factor"),
+        "peak": _following("rise and total_steps"),
+        "max_value": number,
+        "total_steps": partial(count, least=3),
+        "rise": _SHARE,
+        "div_factor": positive,
+        "final_div_factor": positive,
+    }
+
     def __init__(
         self,
         max_value: float,
@@ -103,20 +141,37 @@ class OneCycle(DecayScheduler):
         Raises:
             TypeError, ValueError: an argument that is not a number, or out of its range.
         """
-        least = math.ulp(0.0)
-        self.max_value = number(max_value, "OneCycle: max_value")
-        self.total_steps = count(total_steps, "OneCycle: total_steps", 3)
-        self.rise = number(rise, "OneCycle: rise", 0, 1)
-        self.div_factor = number(div_factor, "OneCycle: div_factor", least)
-        super().__init__(self.max_value / self.div_factor)
-        self.final_div_factor = number(final_div_factor, "OneCycle: final_div_factor", least)
-        self.final_value = self.init_value / self.final_div_factor
-        self.peak = self.rise * self.total_steps - 1
-        if not 0 < self.peak < self.total_steps - 1:
-            raise ValueError(
-                f"OneCycle: rise: got {rise} of {total_steps} steps, want more than 1 step and "
-                "fewer than all"
-            )
+        self.max_value, self.total_steps, self.rise = max_value, total_steps, rise
+        self.div_factor, self.final_div_factor = div_factor, final_div_factor
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises what the constructor does, also where `rise` and `total_steps` do not fit."""
+        before = dict(self.__dict__)
+        super().__setattr__(name, value)
+        if name in ("rise", "total_steps") and {"rise", "total_steps"} <= self.__dict__.keys():
+            if not 0 < self.peak < self.total_steps - 1:
+                rise, steps = self.rise, self.total_steps
+                self.__dict__.clear()
+                self.__dict__.update(before)
+                raise ValueError(
+                    f"OneCycle: rise: got {rise} of {steps} steps, want more than 1 step and fewer "
+                    "than all"
+                )
+
+    @property
+    def init_value(self) -> float:  # type: ignore[override]
+        """The value at step 0."""
+        return self.max_value / self.div_factor
+
+    @property
+    def final_value(self) -> float:
+        """The value at the end."""
+        return self.init_value / self.final_div_factor
+
+    @property
+    def peak(self) -> float:
+        """The step that has `max_value`."""
+        return self.rise * self.total_steps - 1
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
@@ -131,15 +186,20 @@ class Warmup(DecayScheduler):
     """Rises to the first value of another schedule in `steps` equal steps, then follows it from its
     step 0: `then(0) * (step + 1) / steps`, then `then(step - steps)`."""
 
+    _checks = {"init_value": _following("then and steps"), "steps": count, "then": _scheduled}
+
     def __init__(self, steps: int, then: float | DecayScheduler) -> None:
         """`steps` is a whole number from 1; `then` a number or a schedule.
 
         Raises:
             TypeError, ValueError: anything else.
         """
-        self.steps = count(steps, "Warmup: steps")
-        self.then = then if isinstance(then, DecayScheduler) else Constant(then)
-        super().__init__(self.then.init_value / self.steps)
+        self.steps, self.then = steps, then
+
+    @property
+    def init_value(self) -> float:  # type: ignore[override]
+        """The value at step 0."""
+        return self.then.init_value / self.steps
 
     @property
     def state(self) -> Tensor | None:  # type: ignore[override]
@@ -177,6 +237,16 @@ class OnPlateau(DecayScheduler):
     to wait.
     """
 
+    _checks = {
+        **DecayScheduler._checks,
+        "factor": _SHARE,
+        "patience": _COUNT_FROM_0,
+        "threshold": _FROM_0,
+        "cooldown": _COUNT_FROM_0,
+        "min_value": number,
+        "mode": _mode,
+    }
+
     def __init__(
         self,
         init_value: float,
@@ -199,19 +269,21 @@ class OnPlateau(DecayScheduler):
             TypeError, ValueError: an argument that is not a number, or out of its range.
         """
         super().__init__(init_value)
-        self.factor = number(factor, "OnPlateau: factor", 0, 1)
-        self.patience = count(patience, "OnPlateau: patience", 0)
-        self.threshold = number(threshold, "OnPlateau: threshold", 0)
-        self.cooldown = count(cooldown, "OnPlateau: cooldown", 0)
-        self.min_value = number(min_value, "OnPlateau: min_value")
-        if not isinstance(mode, str):
-            raise TypeError(f"OnPlateau: mode: got {mode!r}, want 'min' or 'max'")
-        self.mode = one_of(mode, "OnPlateau: mode", ("min", "max"))
+        self.factor, self.patience, self.threshold = factor, patience, threshold
+        self.cooldown, self.min_value, self.mode = cooldown, min_value, mode
         with making_state():
             made = Tensor((4,), device.get_default_device(), tensor.float64, requires_grad=False)
             made.copy_from(np.array([self.init_value, math.nan, 0, 0]))
         made.set_account("states")
         self.state = made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises what the constructor does, and a ValueError for another `init_value`, from which
+        `state` has begun."""
+        if name == "init_value" and self.state is not None:
+            want = f"another schedule assigned, such as optimizer.lr = opt.OnPlateau({value!r:.20})"
+            raise ValueError(f"OnPlateau: init_value: got {value!r:.80}, want {want}")
+        super().__setattr__(name, value)
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,), whatever the step."""

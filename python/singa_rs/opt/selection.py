@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 from weakref import WeakValueDictionary
@@ -40,11 +40,19 @@ class Selection:
                 f"{argument}: got nothing to select; parameters that do not exist yet are selected "
                 "by their names"
             )
-        self.items: tuple[str | Tensor | Callable[[str, Tensor], Any], ...] = tuple(items)
+        self._hold(items)
+
+    def _hold(self, items: Iterable[str | Tensor | Callable[[str, Tensor], Any]]) -> None:
+        self.items = tuple(items)
+        self._ids = {id(one) for one in self.items if isinstance(one, Tensor)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restores a copied or pickled selection, whose tensors are other objects."""
+        self._hold(state["items"])
 
     def has(self, name: str, param: Tensor) -> bool:
         """Whether a parameter is one of them."""
-        return any(_is_one(item, name, param) for item in self.items)
+        return id(param) in self._ids or any(_is_one(item, name, param) for item in self.items)
 
 
 #: What optimizers have left out, by `id`.
@@ -76,7 +84,7 @@ def nothing_selected(op: str, params: Selection | None) -> ValueError:
 
 def _is_one(item: Any, name: str, param: Tensor) -> bool:
     if isinstance(item, Tensor):
-        return item is param or is_same(item, param)
+        return is_same(item, param)
     if isinstance(item, str):
         return name == item or name.startswith(f"{item}.") or fnmatchcase(name, item)
     return bool(item(name, param))

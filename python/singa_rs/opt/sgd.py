@@ -68,15 +68,11 @@ class SGD(Optimizer):
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its buffer in place."""
-        owner = self.member(param_name, param_value)
-        if owner is not self:
-            return owner.apply(param_name, param_value, param_grad)
-        self._fit(param_value)
-        self.device_check(param_value, param_grad, *self._own_tensors())
-        decay: tuple[Tensor, ...] = (self.decay_value,) if self._uses("weight_decay") else ()
+        owner: Any = self._ready(param_name, param_value, param_grad)
+        decay = (owner.decay_value,) if owner._uses("weight_decay") else ()
         momentum: tuple[Tensor, ...] = ()
-        if self._uses("momentum"):
+        if owner._uses("momentum"):
             buffer = self._moments.of(param_value, param_name, "moments")
-            momentum = (buffer, self.mom_value, self.dam_value)
+            momentum = (buffer, owner.mom_value, owner.dam_value)
         update = _update(momentum != (), self.nesterov, decay != ())
-        update(param_value, param_grad, self.lr_value, *decay, *momentum)
+        update(param_value, param_grad, owner.lr_value, *decay, *momentum)

@@ -77,13 +77,14 @@ class _OfMoments(Composed):
 
     def __init__(
         self,
-        lr: Number,
-        beta_1: Number,
-        beta_2: Number,
-        epsilon: Number,
-        weight_decay: Number,
-        options: Options,
+        lr: Number = 0.001,
+        beta_1: Number = 0.9,
+        beta_2: Number = 0.999,
+        epsilon: Number = 1e-8,
+        weight_decay: Number = 0,
+        **options: Unpack[Options],
     ) -> None:
+        """As `Adam`, with the paper's defaults."""
         super().__init__(lr, **options)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.weight_decay = weight_decay
@@ -106,19 +107,6 @@ class AMSGrad(_OfMoments):
     weight decay is added to the gradient."""
 
     moment_kinds = ("m", "v", "v_max")
-
-    def __init__(
-        self,
-        lr: Number = 0.001,
-        beta_1: Number = 0.9,
-        beta_2: Number = 0.999,
-        epsilon: Number = 1e-8,
-        weight_decay: Number = 0,
-        **options: Unpack[Options],
-    ) -> None:
-        """As `Adam`, with the paper's defaults."""
-        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, options)
-
     v_max = moments_by_name("v_max", "The largest second moments by parameter name.")
 
     def updated(self, p: Tensor, g: Tensor, *moments: Tensor) -> tuple[Tensor, ...]:
@@ -148,7 +136,7 @@ class NAdam(_OfMoments):
         **options: Unpack[Options],
     ) -> None:
         """As `Adam`, with PyTorch's defaults; `momentum_decay` is a number above 0."""
-        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, options)
+        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, **options)
         name = "NAdam: momentum_decay"
         self.momentum_decay = check_number(momentum_decay, name, 1e-12)
         # log(1 - x / 2) is the sum of -(x / 2)**k / k, and the powers of x add up over the steps.
@@ -204,7 +192,7 @@ class LAMB(_OfMoments):
         **options: Unpack[Options],
     ) -> None:
         """As `Adam`, with the paper's defaults."""
-        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, options)
+        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, **options)
 
     def updated(self, p: Tensor, g: Tensor, *moments: Tensor) -> tuple[Tensor, ...]:
         """The new parameter, and the new moments."""

@@ -90,8 +90,8 @@ def _arrays(value: Any) -> Any:
     """Arguments of NumPy's functions with arrays in place of tensors."""
     if isinstance(value, _core.Handle):
         return value.to_numpy()
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_arrays, value))
+    if isinstance(value, (list, tuple)):  # NumPy reads named tuples as it does others
+        return (list if isinstance(value, list) else tuple)(map(_arrays, value))
     return {k: _arrays(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 

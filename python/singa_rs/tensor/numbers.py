@@ -133,6 +133,19 @@ def plain_real(value: Any, what: str) -> float:
     return real(value, what)
 
 
+def within(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number in [low, high], of those that `plain_real` takes.
+
+    Raises:
+        TypeError, ValueError: anything else.
+    """
+    made = plain_real(value, what)
+    if not low <= made <= high or not math.isfinite(made):
+        bounds = f" from {low:g}" * (low > -math.inf) + f" to {high:g}" * (high < math.inf)
+        raise ValueError(f"{what}: got {value!r}, want a finite number{bounds}")
+    return made
+
+
 def whole(value: Any, what: str) -> int:
     """A Python or NumPy integer, or a float (or a one-element tensor) with an integral value.
 

@@ -3,7 +3,6 @@ one of them by programs written for NumPy or PyTorch."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -98,7 +97,10 @@ def arranged(
 
 def row_major(shape: Sequence[int]) -> list[int]:
     """The distances between neighbours along each axis of a row-major tensor, in elements."""
-    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    strides, count = [0] * len(shape), 1
+    for axis in reversed(range(len(shape))):
+        strides[axis], count = count, count * shape[axis]
+    return strides
 
 
 def values_as_shape(shape: Any) -> str | None:

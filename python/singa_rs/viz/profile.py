@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..notices import preformatted
+from ..notices import in_notebooks
 from .layers import OfLayer, checked, grouped, table
 
 
@@ -99,9 +99,7 @@ class Profile:
             lines.append(f"  and {len(rows) - most} more")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        """The summary, in notebooks."""
-        return preformatted(self.summary())
+    _repr_html_ = in_notebooks
 
     def __repr__(self) -> str:
         return f"Profile({len(self)} operations, {self.seconds * 1e3:.3f} ms)"

@@ -213,6 +213,12 @@ EXACT = {
         ],
         lambda: [np.ones(s, bool) for s in ((3, 2), (2, 3), (2, 3)) for _ in range(2)],
     ),
+    "norm-of-nothing": (
+        lambda: [
+            linalg.norm(of(*s), p) for s in ((17, 0), (0, 3)) for p in (1, 2, np.inf, "nuc", "fro")
+        ],
+        lambda: [np.float32(0)] * 10,
+    ),
     "svd-through-the-first-vector": (lambda: slopes(onto_first, RANK_1), slope_onto_first),
     "det-of-integers": (
         lambda: plain([[1, 2], [3, 4]]).det(),

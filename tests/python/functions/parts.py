@@ -204,6 +204,7 @@ for _size in (1, 3, 4):
         lambda x, n=_size: autograd.local_response_norm(x, n, 0.5, 0.6, 1.5),
         lambda x, n=_size: response(x, n, 0.5, 0.6, 1.5),
         (2, 5, 3, 2),
+        empty=((2, 5, 0),),
     )
 
 BAG = np.array([[2, 0, -1], [1, 1, 3]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +11,19 @@ from ...dist.measured import DEFAULT, bucket_size
 from ...dist.meeting import NcclIdHolder
 from ...dist.sparse import check_sparsity
 from ...layer.check import flag, mapping
-from ...record import note_change
 from ...refusals import is_real
 from ...tensor import Tensor
 from .. import names
 from ..base import Optimizer
 from ..exchange import Exchange
-from ..moments import are_whole, restoring
+from ..moments import Watched, are_whole, restoring
 from ..names import COUNTER
 from ..sgd import SGD
 from .agreement import Agreement
-from .gradients import RESIDUAL, VELOCITY, Clipped, Sparsified, averaged, check_unscaled
+from .gradients import RESIDUAL, VELOCITY, Clipped, Sparsified, averages, check_unscaled, started
 from .low_rank import FACTOR, Factored, LowRank
 from .options import form, joined, size, stage
-from .own import counted, of_all_ranks, of_this_rank, own_place, warn_of_place
+from .own import of_all_ranks, of_this_rank, own_place, warn_of_place
 from .partial import Partitions, average
 from .parts import Parts
 from .sharded import Shares, check
@@ -33,11 +32,9 @@ from .whole import copied, divided_states, gathered_states
 _KINDS = (RESIDUAL, VELOCITY, FACTOR)
 #: The state that tells where partial updates are.
 _PARTIAL = "partial"
-#: The attributes that hold nothing on which a step's operations depend.
-_HIDDEN = frozenset({"communicator", "_kept", "_shares", "_agreed", "_is_apart"})
 
 
-class DistOpt(Parts):
+class DistOpt(Parts, Watched):
     """An optimizer that each process calls with the loss of its own part of a batch (SINGA
     DistOpt).
 
@@ -58,6 +55,7 @@ class DistOpt(Parts):
         partial: which part of the parameters the next partial update averages.
     """
 
+    _hidden = frozenset({"communicator", "_kept", "_shares", "_agreed", "_is_apart"})
     opt: Optimizer
     communicator: Communicator
     partial: int
@@ -127,13 +125,8 @@ class DistOpt(Parts):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.opt.hyperparameters:
             setattr(self.opt, name, value)
-            return
-        object.__setattr__(self, name, value)
-        note_change()
-
-    def _watched(self) -> Iterator[tuple[str, Any]]:
-        """What a recorded step may read."""
-        return ((k, v) for k, v in self.__dict__.items() if k not in _HIDDEN)
+        else:
+            super().__setattr__(name, value)
 
     def _turn(self) -> Hashable:
         """Where it is in the cycle of partial updates, each of which is recorded by itself; and
@@ -177,7 +170,7 @@ class DistOpt(Parts):
         if self._shares is not None:
             self._shares.train(self.opt, loss, limit)
         else:
-            self.opt._train(loss, Exchange(partial(averaged, limit=limit, agreed=self._agreed)))
+            self.opt._train(loss, Exchange(averages(limit, self._agreed)))
 
     def backward_and_update_half(
         self,
@@ -205,7 +198,7 @@ class DistOpt(Parts):
                 f"backward_and_update_half: got wire {wire!r:.80}, want 'float16' or 'bfloat16'"
             )
 
-        passed = partial(averaged, limit=limit, agreed=self._agreed, wire=wire)
+        passed = averages(limit, self._agreed, partial(started, wire=wire))
         self.opt._train(loss, Clipped(clip_Value, passed) if is_clipping else Exchange(passed))
 
     def backward_and_partial_update(self, loss: Tensor, threshold: int | None = None) -> None:
@@ -259,8 +252,8 @@ class DistOpt(Parts):
         if corrects:
             check_unscaled("sparse updates and corr=True")
         kept = self._kept if corrects else None
-        chosen = Sparsified(limit, self._agreed, share, top_k, kept, float(momentum))
-        self.opt._train(loss, Exchange(chosen))
+        start = Sparsified(share, top_k, kept, float(momentum))
+        self.opt._train(loss, Exchange(averages(limit, self._agreed, start)))
 
     def backward_and_low_rank_update(
         self, loss: Tensor, rank: int = 2, threshold: int | None = None
@@ -280,7 +273,7 @@ class DistOpt(Parts):
         columns = size(rank, f"{name}: rank")
         check_unscaled("low-rank updates")
         limit = self._limit(threshold, name, divides=False)
-        self.opt._train(loss, Exchange(LowRank(limit, self._agreed, columns, self._kept)))
+        self.opt._train(loss, Exchange(averages(limit, self._agreed, LowRank(columns, self._kept))))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
         """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` 2 or 3
@@ -340,7 +333,7 @@ class DistOpt(Parts):
         name = "DistOpt.set_states"
         states = of_this_rank(name, mapping(states, name))
         turn = mapping(states.get(_PARTIAL, {}), f"{name}: {_PARTIAL}")
-        place = counted(turn.get("place", 0), f"{name}: {_PARTIAL}: place")
+        place = size(turn.get("place", 0), f"{name}: {_PARTIAL}: place", 0)
         if COUNTER in states:
             self.opt._staged_step(f"{name}: {COUNTER}", states[COUNTER])
         writes = self._kept.staged_kinds(name, _KINDS, states, are_whole(states))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from ... import autograd, tensor
+from ...autograd.precision import current
 from ...dist import buckets
 from ...dist.buckets import WINDOW, joined, parts
 from ...dist.exchange import all_reduce
@@ -34,7 +35,7 @@ def check_unscaled(what: str) -> None:
 
 def _is_scaled() -> bool:
     """Whether losses are scaled, as in mixed precision in float16."""
-    precision = autograd._current_precision()
+    precision = current()
     return precision is not None and precision.scale is not None
 
 
@@ -87,16 +88,24 @@ def windowed(started: Iterable[Exchanging]) -> Iterator[Pair]:
         yield from pending.popleft().finish()
 
 
-def averaged(
-    pairs: Iterable[Pair], limit: int, agreed: Agreement, wire: str = "dense"
-) -> Iterator[Pair]:
-    """Gradients averaged over all ranks.
+def started(pairs: list[Pair], wire: str = "dense") -> Started:
+    """A bucket whose gradients are exchanged whole; `wire` is that of `dist.all_reduce`."""
+    work = reduced([grad for _, grad in pairs], wire=wire)
+    params = [param for param, _ in pairs]
+    pairs.clear()
+    return Started(params, work)
+
+
+def averages(
+    limit: int, agreed: Agreement, start: Callable[[list[Pair]], Exchanging] = started
+) -> Callable[[Iterable[Pair]], Iterator[Pair]]:
+    """What takes parameters with gradients to those averaged over all ranks.
 
     Args:
         limit, agreed: as those of `filled`.
-        wire: as that of `dist.all_reduce`.
+        start: begins to exchange the gradients of a bucket, which it empties.
     """
-    return windowed(_started(bucket, wire) for bucket in filled(pairs, limit, agreed))
+    return lambda pairs: windowed(start(bucket) for bucket in filled(pairs, limit, agreed))
 
 
 class Clipped(Exchange):
@@ -110,7 +119,7 @@ class Clipped(Exchange):
         self._found: list[Tensor] = []
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
-        """Parameters and averages, as `averaged`."""
+        """Parameters and averages, as of `averages`."""
         own = noting(pairs, self._note) if self._is_noted else pairs
         return super().__call__(clip_grad_value(own, self._limit))
 
@@ -129,13 +138,6 @@ def on_all(holds: Tensor) -> Tensor:
     return all_reduce(autograd.cast(holds, tensor.int32), "min") > 0
 
 
-def _started(pairs: list[Pair], wire: str) -> Started:
-    work = reduced([grad for _, grad in pairs], wire=wire)
-    params = [param for param, _ in pairs]
-    pairs.clear()
-    return Started(params, work)
-
-
 class Sparsified:
     """Averages of what each rank chooses of its gradients; the rest is kept for later steps, where
     there is a place to keep it (error feedback, as in Lin et al., 2018).
@@ -145,24 +147,12 @@ class Sparsified:
     have none (momentum correction). What was chosen starts anew (momentum factor masking).
     """
 
-    def __init__(
-        self,
-        limit: int,
-        agreed: Agreement,
-        spars: float,
-        top_k: bool,
-        kept: Moments | None,
-        momentum: float,
-    ) -> None:
+    def __init__(self, spars: float, top_k: bool, kept: Moments | None, momentum: float) -> None:
         """`spars`, `top_k`: as those of `sparse.chosen`."""
-        self._limit, self._agreed, self._spars, self._top_k = limit, agreed, spars, top_k
-        self._kept, self._momentum = kept, momentum
+        self._spars, self._top_k, self._kept, self._momentum = spars, top_k, kept, momentum
 
-    def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Pairs of parameters and averages, as `averaged`."""
-        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit, self._agreed))
-
-    def _start(self, pairs: list[Pair]) -> Started:
+    def __call__(self, pairs: list[Pair]) -> Started:
+        """Begins to exchange the gradients of a bucket."""
         params, grads = [list(ones) for ones in zip(*pairs, strict=True)]
         pairs.clear()
         with autograd.no_grad():

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from ... import autograd
 from ...layer.check import mapping
-from ...record import note_change
 from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair, noting
-from ..moments import Moments, restoring
+from ..moments import Moments, Watched, restoring
 from .agreement import Agreement
 from .options import size
-from .own import counted, own_place, warn_of_place
+from .own import own_place, warn_of_place
 from .partial import average
 
 #: The state that keeps each parameter's value at the beginning of a round.
 ANCHOR = "anchor"
-
-
-#: The attributes that hold nothing on which a step's operations depend.
-_HIDDEN = frozenset({"_anchors", "_agreed"})
 
 
 class _Turn(NamedTuple):
@@ -33,7 +28,7 @@ class _Turn(NamedTuple):
     is_last: bool
 
 
-class LocalSGD:
+class LocalSGD(Watched):
     """An optimizer that each process calls with the loss of its own batch, and that exchanges
     parameters in every `every`-th step alone.
 
@@ -50,6 +45,8 @@ class LocalSGD:
         every: how many steps a round has.
         local_steps: how many steps were taken.
     """
+
+    _hidden = frozenset({"_anchors", "_agreed"})
 
     def __init__(self, inner: Optimizer, every: int, outer: Optimizer | None = None) -> None:
         """`inner`: what updates parameters in every step.
@@ -68,14 +65,6 @@ class LocalSGD:
         self.opt, self.outer, self.every = inner, outer, steps
         self.local_steps = 0
         self._anchors, self._agreed = Moments(ANCHOR), Agreement()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        note_change()
-
-    def _watched(self) -> Iterator[tuple[str, Any]]:
-        """What a recorded step may read."""
-        return ((key, value) for key, value in self.__dict__.items() if key not in _HIDDEN)
 
     def _turn(self) -> _Turn:
         """Steps at the same place of their rounds share a recording, whatever their number."""
@@ -151,7 +140,7 @@ class LocalSGD:
         wanted = ["inner", "local_steps", *(["outer", ANCHOR] if self.outer is not None else [])]
         if missing := [key for key in wanted if key not in found]:
             raise ValueError(f"{name}: got no {missing[0]!r}, want {wanted}")
-        steps = counted(found["local_steps"], f"{name}: local_steps")
+        steps = size(found["local_steps"], f"{name}: local_steps", 0)
         if self.outer is not None:
             write = self._anchors.staged(name, ANCHOR, mapping(found[ANCHOR], f"{name}: {ANCHOR}"))
             self.outer.set_states(found["outer"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,7 @@ from ...dist.work import Work
 from ...tensor import Tensor
 from ..exchange import Pair
 from ..moments import Moments
-from .agreement import Agreement
-from .gradients import RESIDUAL, filled, windowed
+from .gradients import RESIDUAL
 
 #: The right factor of each parameter's last gradient, from which the next one begins.
 FACTOR = "exchange_factor"
@@ -96,14 +95,11 @@ class LowRank:
     exchanged as they are, vectors above all.
     """
 
-    def __init__(self, limit: int, agreed: Agreement, rank: int, kept: Factored) -> None:
-        self._limit, self._agreed, self._rank, self._kept = limit, agreed, rank, kept
+    def __init__(self, rank: int, kept: Factored) -> None:
+        self._rank, self._kept = rank, kept
 
-    def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Pairs of parameters and averages, as `averaged`."""
-        return windowed(self._start(bucket) for bucket in filled(pairs, self._limit, self._agreed))
-
-    def _start(self, pairs: list[Pair]) -> _Started:
+    def __call__(self, pairs: list[Pair]) -> _Started:
+        """Begins to exchange the gradients of a bucket."""
         wide = [pair for pair in pairs if saves(pair[1].shape, self._rank)]
         dense = [pair for pair in pairs if not saves(pair[1].shape, self._rank)]
         pairs.clear()

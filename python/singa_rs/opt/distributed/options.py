@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dist.communicator import Communicator
+from ...refusals import count
 from ...tensor.numbers import whole
 
 _FORMS = (None, "float16", "bfloat16", "sparse", "low_rank")
@@ -43,9 +44,6 @@ def joined(given: Any, nccl_id: Any, local_rank: Any, world_size: Any, limit: in
     return given
 
 
-def size(value: Any, argument: str) -> int:
-    """A number of elements or steps, from 1."""
-    number = whole(value, argument)
-    if number < 1:
-        raise ValueError(f"{argument}: got {value}, want at least 1")
-    return number
+def size(value: Any, argument: str, least: int = 1) -> int:
+    """A number of elements, steps or ranks, which may be a tensor or a float."""
+    return count(whole(value, argument), argument, least)

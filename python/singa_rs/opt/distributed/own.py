@@ -13,8 +13,8 @@ from ...errors import DistError, ShapeError
 from ...layer.check import mapping
 from ...notices import once
 from ...tensor import Tensor
-from ...tensor.numbers import whole
 from .gradients import RESIDUAL, VELOCITY
+from .options import size
 
 #: The state that tells of how many ranks the others are.
 RANKS = "exchange_ranks"
@@ -49,7 +49,7 @@ def of_this_rank(op: str, states: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(states)
     if RANKS not in made:
         return made
-    ranks = counted(made.pop(RANKS), f"{op}: {RANKS}", 1)
+    ranks = size(made.pop(RANKS), f"{op}: {RANKS}")
     for kind in (RESIDUAL, VELOCITY):
         if kind in made:
             named = mapping(made[kind], f"{op}: {kind}")
@@ -67,18 +67,6 @@ def _own(what: str, value: Any, ranks: int) -> Any:
     if ranks == place.size:
         return array[place.rank]
     return array.mean(0, dtype=np.float64).astype(array.dtype)
-
-
-def counted(value: Any, argument: str, least: int = 0) -> int:
-    """An int from `least`.
-
-    Raises:
-        TypeError, ValueError: anything else.
-    """
-    made = whole(value, argument)
-    if made < least:
-        raise ValueError(f"{argument}: got {made}, want {least} or more")
-    return made
 
 
 def own_place() -> dict[str, int]:

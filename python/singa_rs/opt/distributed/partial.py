@@ -26,14 +26,16 @@ class Partitions:
         """The parts, after the update."""
         made: list[list[Tensor]] = []
         unfilled: list[Tensor] = []
+        count = 0
         for param in self._params:
             if param.numel > self._limit:
                 made.append([param])
                 continue
             unfilled.append(param)
-            if sum(one.numel for one in unfilled) > self._limit:
+            count += param.numel
+            if count > self._limit:
                 made.append(unfilled)
-                unfilled = []
+                unfilled, count = [], 0
         return [*made, unfilled] if unfilled else made
 
 

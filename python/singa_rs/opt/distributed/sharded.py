@@ -202,7 +202,7 @@ class _Started(NamedTuple):
     def finish(self) -> Iterator[Pair]:
         """This rank's share of the parameters, and of the averaged gradients."""
         share = self.step.shares.of(self.number, self.params, self.step.optimizer)
-        self.step.updated.append(share)
+        self.step.updated[id(share.tensor)] = share
         yield share.tensor, self.work.wait()
 
 
@@ -213,8 +213,8 @@ class Divided(Exchange):
         super().__init__()
         self.shares, self.optimizer, self._limit = shares, optimizer, limit
         self.sums_come_out = shares.stage > 1
-        #: The shares that this step updates.
-        self.updated: list[Share] = []
+        #: The shares that this step updates, by the `id` of their tensor.
+        self.updated: dict[int, Share] = {}
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Shares of parameters and of averaged gradients, bucket by bucket."""
@@ -223,8 +223,7 @@ class Divided(Exchange):
 
     def member(self, optimizer: Optimizer, param: Tensor) -> Optimizer:
         """That of the parameters whose share it is: buckets are of one group."""
-        first = next(one.params[0] for one in self.updated if one.tensor is param)
-        return super().member(optimizer, first)
+        return super().member(optimizer, self.updated[id(param)].params[0])
 
     def whole_square(self, square: Tensor) -> Tensor:
         """The sum over all ranks."""
@@ -237,7 +236,7 @@ class Divided(Exchange):
     def gather(self) -> None:
         """Writes the updated shares of all ranks into the parameters, except where all are
         divided."""
-        shares = [share for share in self.updated if share.whole()]
+        shares = [share for share in self.updated.values() if share.whole()]
         with autograd.no_grad():
             works = [gathered(share.tensor, _receivers(share.params)) for share in shares]
             for work in works:
@@ -246,7 +245,8 @@ class Divided(Exchange):
     def _place(self, pair: Pair) -> int:
         """The group to which a pair belongs."""
         member = super().member(self.optimizer, pair[0])
-        return -1 if member is self.optimizer else self.optimizer._groups.index(member)
+        groups = enumerate(self.optimizer._groups)
+        return next((number for number, group in groups if group is member), -1)
 
     def _start(self, number: int, pairs: list[Pair]) -> _Started:
         params = [param for param, _ in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...refusals import is_real
-from ...tensor.numbers import whole
+from .options import size
 
 #: The share that the first stage exchanges, and by which each later one multiplies it.
 _FACTOR = 0.25
@@ -18,9 +18,7 @@ def density(stage: int, final: float) -> float:
         TypeError: not an int and a number.
         ValueError: a stage below 0, a share that is not above 0 and at most 1.
     """
-    number = whole(stage, "density: stage")
-    if number < 0:
-        raise ValueError(f"density: got stage {stage}, want 0 or more")
+    number = size(stage, "density: stage", 0)
     if not is_real(final):
         raise TypeError(f"density: got final {final!r:.80}, want a number")
     if not 0 < final <= 1:
