@@ -183,6 +183,11 @@ mod tests {
         drop(end);
         sleeper.join().unwrap();
         assert!(!place.is_asleep());
+        // The system may take a moment longer to end a thread than to let others know.
+        let task = format!("/proc/self/task/{thread}");
+        while std::path::Path::new(&task).exists() {
+            std::thread::yield_now();
+        }
         assert!(place.elsewhere().is_none(), "its thread has ended");
     }
 

@@ -95,7 +95,7 @@ fn by_either<const N: usize>(
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let problem = Problem::new([io[0], io[1], io[2]], adds);
-    if problem.matrices.batch.len() + 2 > MAX_RANK {
+    if problem.matrices.batch.len() + 2 > MAX_RANK || !problem.is_countable() {
         return Ok(None);
     }
     for &compute in compute_types(io[0].dtype) {
@@ -117,6 +117,13 @@ impl Problem {
             matrices.batch.insert(0, Axis { extent: 1, steps: [0; 3] });
         }
         Problem { matrices, adds }
+    }
+
+    /// Whether oneDNN can count along each axis: implementations do so in 32 bits, and otherwise
+    /// divide by what is left of a number, which may be 0.
+    fn is_countable(&self) -> bool {
+        let batch = self.matrices.batch.iter().map(|axis| axis.extent);
+        batch.chain(self.matrices.size).all(|extent| i32::try_from(extent).is_ok())
     }
 
     /// Operand `i` with batch extents of 1 where it is broadcast; with `expand`, an operand

@@ -161,3 +161,17 @@ fn both_operands_may_repeat() {
     check(expanded(&[2, 3, 4, 5], &[0, 20, 5, 1]), expanded(&[2, 1, 5, 2], &[0, 0, 2, 1]), 2);
     check(expanded(&[3, 4, 5], &[0, 0, 0]), expanded(&[3, 5, 2], &[0, 0, 0]), 2);
 }
+
+/// Factors may be one row or column expanded. oneDNN would end the process.
+#[test]
+fn axes_are_not_longer_than_onednn_counts() {
+    for [m, k, n] in [[1 << 32, 8, 8], [8, 1 << 33, 8], [8, 8, 1 << 36]] {
+        let expanded = |shape: [usize; 2]| Meta {
+            strides: smallvec::smallvec![0, 0],
+            ..Meta::new(DType::Float32, shape)
+        };
+        let (a, b) = (expanded([m, k]), expanded([k, n]));
+        let y = Matmul.infer(&[&a, &b]).unwrap().remove(0);
+        assert!(matmul(&[&a, &b, &y], Some(Width(2))).unwrap().is_none());
+    }
+}
