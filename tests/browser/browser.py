@@ -11,6 +11,8 @@ from pathlib import Path
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SIZE = (1400, 900)
+#: What tries a page out by the events that a user makes, in order of dependency.
+SELF_TESTS = ("selftest_layers.js", "selftest.js")
 
 
 def run(page, *options, size=SIZE, fragment=""):
@@ -29,6 +31,15 @@ def run(page, *options, size=SIZE, fragment=""):
 def dom(page, fragment="", size=SIZE):
     """The document after its scripts have run."""
     return run(page, "--dump-dom", size=size, fragment=fragment)
+
+
+def tried(page, size=SIZE):
+    """The document after the page has tried itself out."""
+    before, end, after = Path(page).read_text("utf-8").rpartition("</script>")
+    scripts = (Path(__file__).with_name(name).read_text("utf-8") for name in SELF_TESTS)
+    testing = Path(page).with_suffix(".tried.html")
+    testing.write_text("\n".join([before, *scripts, end + after]), "utf-8")
+    return dom(testing, "#selftest", size)
 
 
 def picture(page, path, fragment="", size=SIZE, dark=False):

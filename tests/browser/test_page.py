@@ -53,7 +53,7 @@ def page_of(graph, tmp_path, title="a graph"):
 
 def tried(page, size=browser.SIZE):
     """The outcome of the page's self-test."""
-    found = re.search(r'<pre id="selftest"[^>]*>(.*?)</pre>', browser.dom(page, "#selftest", size))
+    found = re.search(r'<pre id="selftest"[^>]*>(.*?)</pre>', browser.tried(page, size))
     assert found, "the page did not try itself out"
     return json.loads(html.unescape(found[1]))
 

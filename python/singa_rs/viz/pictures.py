@@ -66,8 +66,6 @@ SCRIPTS = (
     "details.js",
     "search.js",
     "main.js",
-    "selftest_layers.js",
-    "selftest.js",
 )
 
 
