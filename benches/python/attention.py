@@ -10,12 +10,10 @@ steps. Each contender lives in a process of its own.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 from collections.abc import Callable
 
 import numpy as np
-from contenders import Contender, compare
+from contenders import Contender, begin, compare
 
 HEADS, WIDTH = 8, 64
 
@@ -70,10 +68,7 @@ def main() -> None:
     add("--turns", type=int, default=9)
     add("--causal", action="store_true")
     args = parser.parse_args()
-    multiprocessing.set_start_method("spawn")
-    os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    print("| steps | keys | ours, ms | PyTorch, ms | ratio | of the best | MiB | MiB |")
-    print("|---|---|---|---|---|---|---|---|")
+    begin("PyTorch", args.threads, "steps | keys")
     for steps in args.steps:
         pair = tuple(Contender(make, steps, args.causal, args.threads) for make in (ours, theirs))
         compare(f"{steps} | {'causal' if args.causal else 'all keys'}", pair, args.turns)

@@ -106,6 +106,15 @@ class Contender:
         self.process.join()
 
 
+def begin(peer: str, threads: int, columns: str = "model") -> None:
+    """Prepares contenders of so many threads, and prints the head of the rows of `compare`: the
+    title's columns, and the name of who is compared with."""
+    multiprocessing.set_start_method("spawn")
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    head = f"{columns} | ours, ms | {peer}, ms | ratio | of the best | MiB | MiB"
+    print(f"| {head} |\n|{'---|' * (head.count('|') + 1)}")
+
+
 def compare(title: str, pair: tuple[Contender, Contender], turns: int, first: int = 1) -> float:
     """Prints a row: medians, their ratio, that of the best turns, and peak memory in MiB; the first
     turns do not count. Ends the contenders; returns the ratio."""

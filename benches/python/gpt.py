@@ -11,13 +11,11 @@ AdamW updates all. Each contender lives in a process of its own.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from contenders import Contender, compare
+from contenders import Contender, begin, compare
 
 
 class Sizes(NamedTuple):
@@ -193,10 +191,7 @@ def main() -> None:
     add("--turns", type=int, default=9)
     add("--compiled", action="store_true")
     args = parser.parse_args()
-    multiprocessing.set_start_method("spawn")
-    os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    print("| model | ours, ms | PyTorch, ms | ratio | of the best | MiB | MiB |")
-    print("|---|---|---|---|---|---|---|")
+    begin("PyTorch", args.threads)
     for name in args.models:
         compare(f"{name}, a step", contenders(MODELS[name], args, False), args.turns)
         compare(f"{name}, {TOKENS} tokens", contenders(MODELS[name], args, True), args.turns)

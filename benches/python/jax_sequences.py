@@ -12,7 +12,6 @@ process. Each contender lives in a process of its own.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +21,7 @@ import attention
 import gpt
 import numpy as np
 import recurrent
-from contenders import Contender, compare
+from contenders import Contender, begin, compare
 
 Step = Callable[[], Any]
 
@@ -226,11 +225,8 @@ def main() -> None:
     add("--threads", type=int, default=2)
     add("--turns", type=int, default=13)
     args = parser.parse_args()
-    multiprocessing.set_start_method("spawn")
-    os.environ["OMP_NUM_THREADS"] = str(args.threads)
     os.environ["NPROC"] = str(args.threads)
-    print("| model | ours, ms | JAX, ms | ratio | of the best | MiB | MiB |")
-    print("|---|---|---|---|---|---|---|")
+    begin("JAX", args.threads)
     for title, (ours, theirs, name) in ROWS.items():
         if args.only in title:
             pair = tuple(Contender(make, name, args.threads) for make in (ours, theirs))

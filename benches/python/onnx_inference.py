@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import statistics
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from contenders import Contender, compare
+from contenders import Contender, begin, compare
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests" / "models")]
@@ -124,10 +123,7 @@ def main() -> None:
     add("--threads", type=int, default=2)
     add("--turns", type=int, default=31)
     args = parser.parse_args()
-    multiprocessing.set_start_method("spawn")
-    os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    print("| model | ours, ms | onnxruntime, ms | ratio | of the best | MiB | MiB |")
-    print("|---|---|---|---|---|---|---|")
+    begin("onnxruntime", args.threads)
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for title in (one for one in EXPORTED if args.only in one):

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import multiprocessing
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
 from cases import CASES, made
-from contenders import Contender, compare
+from contenders import Contender, begin, compare
 
 TURNS = 11
 
@@ -31,10 +29,7 @@ def main() -> None:
     add("name", nargs="?", default="")
     add("--threads", type=int, default=2)
     args = parser.parse_args()
-    multiprocessing.set_start_method("spawn")
-    os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    print("| model | ours, ms | PyTorch, ms | ratio | of the best | MiB | MiB |")
-    print("|---|---|---|---|---|---|---|")
+    begin("PyTorch", args.threads)
     ratios = []
     for name in (one for one in CASES if args.name in one):
         pair = tuple(Contender(made, one, name, args.threads) for one in ("ours", "torch"))

@@ -164,17 +164,13 @@ class SONNXModel(Module):
     ) -> None:
         """As `Module.compile`. In evaluation a graph that reads values back (conditions on them,
         shapes that depend on them) is recorded in the parts between."""
-        before, self._stretches = self._stretches, None
-        try:
-            super().compile(inputs, is_train, use_graph, graph_alg, **options)
-        except BaseException:
-            self._stretches = before
-            raise
+        super().compile(inputs, is_train, use_graph, graph_alg, **options)
         if self._stretches is not None:
             self.graph_mode = False
 
     def _infer(self, given: tuple[Any, ...], is_train: bool, may_read: bool) -> None:
         """As `Module.compile` does."""
+        self._stretches = None
         try:
             super()._infer(given, is_train, may_read)
         except GraphError:
