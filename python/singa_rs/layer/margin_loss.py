@@ -27,6 +27,8 @@ class MSELoss(Reduced):
 
 
 class _Weighted(Reduced):
+    """A loss whose terms have weights, which broadcast."""
+
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self._hold("weight", weight)

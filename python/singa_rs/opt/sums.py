@@ -12,8 +12,8 @@ from .moments import Moments
 
 
 class Sums:
-    """The sums that an update takes. Each starts from zero once its part of the update has been
-    made: one that fails does not lose them."""
+    """The sums that an update takes. Each starts from zero once its parameter has been updated, or,
+    where shares of parameters are, once all have been: an update that fails does not lose it."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
@@ -49,6 +49,6 @@ class Sums:
             total.set_value(0)
 
     def end(self) -> None:
-        """All parameters have been, also those whose updates were of shares of them."""
+        """All parameters have been updated, be it by shares."""
         for total in self._taken.values():
             total.set_value(0)
