@@ -302,7 +302,7 @@ def options_of(module: Graphed) -> Options:
 def _restored_if_refused(module: Graphed, to: Device) -> Iterator[None]:
     """A block that, if it raises, leaves a module as it was: attributes, modes, devices; and the
     random numbers of the device that the module is moved to."""
-    drawn = to.get_rng_state()
+    drawn = None if record.is_recording() else to.get_rng_state()
     attributes = [one._remember() for one in below(module)]
     devices = [(one, one.device) for one in module.get_states().values()]
     restore_mode = modes.remembered()
@@ -315,6 +315,7 @@ def _restored_if_refused(module: Graphed, to: Device) -> Iterator[None]:
         for restore in attributes:
             restore(False)
         restore_mode()
-        to.set_rng_state(drawn)
+        if drawn is not None:
+            to.set_rng_state(drawn)
         note_change()
         raise

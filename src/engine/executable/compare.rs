@@ -131,7 +131,9 @@ impl<'a> Looker<'a> {
     /// Adds a block, unless it was seen.
     fn see(&self, left: &mut Left, number: u32, block: &Block) {
         let Entry::Vacant(place) = left.entry(number) else { return };
-        if let Ok(hash) = block.read(|bytes| hash(bytes, self.dtypes[number as usize])) {
+        // A graph that is wrong may have blocks that the operations as recorded have not.
+        let dtype = self.dtypes.get(number as usize).copied().unwrap_or(DType::UInt8);
+        if let Ok(hash) = block.read(|bytes| hash(bytes, dtype)) {
             place.insert(hash);
         }
     }
