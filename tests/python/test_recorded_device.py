@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -229,6 +230,23 @@ def test_recordings_belong_to_their_thread():
         thread.start()
         thread.join()
     assert values[0].tolist() == [1, 1]
+
+
+def test_threads_may_be_the_first_to_run_a_graph_at_once():
+    x, begun = from_numpy(np.ones((16, 16), np.float32)), threading.Barrier(4)
+    for _ in range(20):
+        with CPU.record() as graph:
+            y = x
+            for _ in range(50):
+                y = y + x
+
+        def run():
+            begun.wait()
+            graph.run()  # noqa: B023
+
+        with ThreadPoolExecutor(4) as pool:
+            [done.result() for done in [pool.submit(run) for _ in range(4)]]
+        assert np.all(y.to_numpy() == 51)
 
 
 def test_interrupt_between_runs():

@@ -10,6 +10,7 @@ from .._core import GraphError
 from ..autograd.mode import Nodes, set_nodes
 from ..autograd.order import cut
 from ..notices import warn_user
+from .lock import UserCodeLock
 from .options import Options
 from .state import LATE_STATE
 from .verifier import VerifiedGraph, profile
@@ -42,6 +43,8 @@ class Recorded(_Pictured):
         #: Changes to tensors by operations that have not run.
         self._journal = _core.Journal()
         self._verified: VerifiedGraph | None = None
+        #: Held while the graph is made.
+        self._lock = UserCodeLock("run")
         #: How many threads the graph was made for.
         self._threads = 0
         #: Whether the graph may run operations concurrently.
@@ -120,18 +123,26 @@ class Recorded(_Pictured):
     def _ready(self) -> VerifiedGraph:
         # Another thread may reset the device meanwhile.
         verified = self._verified
-        if verified is None or self._threads != self._device.num_threads:
-            if self._recording is None or self.is_recording:
-                what = "is still recording" if self.is_recording else "has recorded nothing"
-                raise GraphError(f"run: the device {what}")
-            self._recording.seal()
-            self._verified = None
-            self._threads = self._device.num_threads
-            # Caches nothing: the tensors that it reads, even parameters, may change between runs.
-            graph = self._recording.graph(parallel=self.parallel, keep=False)
-            self._journal.forget()
-            verified = self._verified = Options().verified(self._recording, graph)
-            self._warn(verified, None)
+        if verified is not None and self._threads == self._device.num_threads:
+            return verified
+        with self._lock:
+            return self._made()
+
+    def _made(self) -> VerifiedGraph:
+        verified, threads = self._verified, self._device.num_threads
+        if verified is not None and self._threads == threads:  # by another thread
+            return verified
+        if self._recording is None or self.is_recording:
+            what = "is still recording" if self.is_recording else "has recorded nothing"
+            raise GraphError(f"run: the device {what}")
+        self._verified = None  # its memory is free for the new graph
+        self._recording.seal()
+        # Caches nothing: the tensors that it reads, even parameters, may change between runs.
+        graph = self._recording.graph(parallel=self.parallel, keep=False)
+        self._journal.forget()
+        verified = Options().verified(self._recording, graph)
+        self._warn(verified, None)
+        self._verified, self._threads = verified, threads
         return verified
 
     def run(self, n: int = 1) -> None:
