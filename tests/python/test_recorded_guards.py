@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from readers import Plain, Scaled
-from recorded import B, replays
+from recorded import B, Net, batch, pair, replays, step
 from singa_rs import autograd, module
 from singa_rs.tensor import Tensor, from_numpy
 
@@ -238,3 +238,43 @@ def test_a_large_container_is_known_by_its_length():
     model.held.append(1.0)
     model.held[0] = 3.0
     assert np.array_equal(model(x).to_numpy(), X * np.float32(3))
+
+
+class Table(dict):
+    __slots__ = ("n",)
+
+
+class Rows(list):
+    __slots__ = ("n",)
+
+
+class Names(set):
+    __slots__ = ("n",)
+
+
+class Counting(Net):
+    """Counts its steps in a slot of a container, which the loss depends on as well."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kept = kind()
+        self.kept.n = 1
+
+    def train_one_batch(self, x, y):
+        loss = autograd.softmax_cross_entropy(self.forward(x), y)
+        loss = loss * 2.0 if self.kept.n > 9 else loss
+        self.kept.n += 1
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("kind", [Table, Rows, Names])
+def test_slots_of_containers(kind):
+    recorded, eager = models = pair(Counting, kind)
+    for i in range(12):
+        if i == 8:
+            for model in models:
+                model.kept.n = 20
+        step(recorded, eager, *batch())
+        assert recorded.kept.n == eager.kept.n and not list(recorded.kept)
+    assert replays(recorded) >= 3

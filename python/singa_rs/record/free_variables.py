@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -24,7 +23,7 @@ from ..autograd.tape import Operator
 from ..notices import is_ours
 from ..tensor.keys import EXACT, Settings
 from .names import is_special, names_of
-from .places import NOTHING, in_slots, own_attributes, read
+from .places import CONTAINERS, NOTHING, in_slots, own_attributes, read
 from .programs import is_program, is_read, module_of
 from .taps import Probe, Tap
 from .unseen import is_cache
@@ -47,8 +46,6 @@ _PLAIN = frozenset(
     }
 )
 _FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
-#: What has items, whose subclasses may have attributes as well.
-_HAVE_ITEMS = (tuple, list, dict, deque, bytearray, set, frozenset)
 #: What no step calls, and what layers and Python note in classes.
 _NO_DATA = frozenset({"__init__", "_slots", "_abc_impl"})
 #: The name of what a weak reference refers to.
@@ -108,7 +105,7 @@ def inside(value: Any) -> Iterator[Read]:
             yield Read(name, value, name, one, is_silent=True)
         return
     attributes = own_attributes(value)
-    owner = attributes if isinstance(value, _HAVE_ITEMS) else value
+    owner = attributes if isinstance(value, CONTAINERS) else value
     is_own = is_ours(type(value).__module__)
     for name, one in list(attributes.items()):
         if is_own and issubclass(type(one), (ReferenceType, WeakSet)):  # what uses such an object

@@ -14,12 +14,22 @@ NOTHING = object()
 #: The most derived class comes first.
 _MUTABLE = (OrderedDict, dict, list, deque, bytearray)
 _INDEXED = (*_MUTABLE, tuple)
-#: What is not read as attributes of objects are; sets have no places.
-_SPECIAL = (*_INDEXED, set, frozenset, type, CellType)
+#: Containers; the items of sets have no places.
+CONTAINERS = (*_INDEXED, set, frozenset)
+#: What is not read as attributes of objects are.
+_SPECIAL = (*CONTAINERS, type, CellType)
+
+
+class Slot(str):
+    """The key of an attribute of a container, which has items besides."""
+
+    __slots__ = ()
 
 
 def read(owner: Any, key: Any) -> Any:
     """The value at a place, or NOTHING. What a program's descriptor makes of it is not asked."""
+    if type(key) is Slot:
+        return getattr(owner, key, NOTHING)
     if isinstance(owner, dict):
         return dict.get(owner, key, NOTHING)
     if isinstance(owner, _SPECIAL):
@@ -43,7 +53,7 @@ def write(owner: Any, key: Any, value: Any) -> None:
     """Writes a value to a place without noting a change; NOTHING empties the place."""
     if value is NOTHING:
         _clear(owner, key)
-    elif isinstance(owner, _MUTABLE):
+    elif isinstance(owner, _MUTABLE) and type(key) is not Slot:
         _base(owner).__setitem__(owner, key, value)
     elif isinstance(owner, type):
         type.__setattr__(owner, key, value)
@@ -54,7 +64,7 @@ def write(owner: Any, key: Any, value: Any) -> None:
 
 
 def _clear(owner: Any, key: Any) -> None:
-    if isinstance(owner, dict):
+    if isinstance(owner, dict) and type(key) is not Slot:
         _base(owner).pop(owner, key, None)
     elif isinstance(owner, type):
         if key in vars(owner):
@@ -121,7 +131,8 @@ def slots(kind: type) -> list[str]:
 
 def in_slots(value: Any) -> list[tuple[str, Any]]:
     """The slots of an object with their values, NOTHING for those that are empty."""
-    return [(name, getattr(value, name, NOTHING)) for name in slots(type(value))]
+    as_key = Slot if isinstance(value, CONTAINERS) else str
+    return [(as_key(name), getattr(value, name, NOTHING)) for name in slots(type(value))]
 
 
 def _is_in_class(kind: type, name: str) -> bool:
@@ -144,7 +155,7 @@ class Place:
 
     def __init__(self, owner: Any, key: Any) -> None:
         self.key = key
-        self.is_item = isinstance(owner, _INDEXED)
+        self.is_item = isinstance(owner, _INDEXED) and type(key) is not Slot
         self._get: Callable[[], Any] | None = None
         if owner is not None:
             try:

@@ -37,13 +37,12 @@ from .free_variables import (
 from .items import Alias, Item, Kind
 from .looks import LONGEST, is_plain, looks
 from .memory import Memory, Spot, is_steady, memory
-from .places import NOTHING, attributes_of, copied
+from .places import CONTAINERS, NOTHING, Slot, attributes_of, copied, slots
 from .trees import OF_TENSORS, given_name
 from .unseen import added, is_cache, is_generator
 
 #: The prefix of the paths of arguments.
 _GIVEN = "argument "
-_CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 #: The flag of classes that are made at run time, Py_TPFLAGS_HEAPTYPE.
 _HEAP_TYPE = 1 << 9
 #: What is deeper than this in objects and containers is inspected after these.
@@ -159,7 +158,7 @@ class Snapshot:
     def follow(self, owner: Any, key: Any, value: Any) -> None:
         """Adopts a value that a replay has written."""
         for one in (owner, getattr(owner, "__dict__", None)):
-            if (copy := self._copies.get(id(one))) is not None:
+            if type(key) is not Slot and (copy := self._copies.get(id(one))) is not None:
                 copy[key] = value
         self.watch.follow(owner, key, value)
 
@@ -279,7 +278,7 @@ class Snapshot:
                 self._put(path, Item(owner, key, Kind(kind)))
                 self.objects.append((path, value))
                 self._attributes(path, value)
-        elif isinstance(value, _CONTAINERS):
+        elif isinstance(value, CONTAINERS):
             self._container(path, owner, key, value)
         elif isinstance(value, (np.ndarray, ContextVar)):
             self._looked_at(path, owner, key, value)
@@ -348,7 +347,7 @@ class Snapshot:
         if not is_constant and not self._is_first(path, owner, key, value):
             return
         self._put(path, Item(owner, key, (type(value), len(value))))
-        if hasattr(value, "__dict__"):
+        if hasattr(value, "__dict__") or slots(type(value)):
             self._object(path, value)
         if isinstance(value, deque):
             self._value(f"{path}.maxlen", None, None, value.maxlen)
@@ -393,4 +392,4 @@ def is_container(item: Item | None) -> bool:
     """Whether there is a list, dictionary or the like, whose items have paths of their own."""
     value = None if item is None else item.value
     kind = value[0] if type(value) is tuple and value else None
-    return isinstance(kind, type) and issubclass(kind, _CONTAINERS)
+    return isinstance(kind, type) and issubclass(kind, CONTAINERS)

@@ -85,7 +85,14 @@ impl Rows {
     fn write<T: Copy>(&self, io: &Io, columns: Range<usize>, join: &impl Fn(&mut T, T)) {
         let (length, step) = (self.elements.elements(), self.elements.inner().strides[0]);
         let rows = self.updates.offsets(0..self.updates.elements());
-        for (place, [row]) in self.places(io).zip(rows) {
+        let pairs = self.places(io).zip(rows);
+        if length == 1 {
+            // SAFETY: as below.
+            return pairs.for_each(|(place, [row])| unsafe {
+                join(&mut *io.output::<T>(0).add(place as usize), *io.input::<T>(2).offset(row));
+            });
+        }
+        for (place, [row]) in pairs {
             let mut column = columns.start;
             for ([at], n) in self.elements.runs(columns.clone()) {
                 for k in 0..n {

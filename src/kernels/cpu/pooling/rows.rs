@@ -13,6 +13,9 @@ use crate::ops::Meta;
 use crate::ops::geometry::Axes;
 use crate::ops::pooling::Window;
 
+/// From this many channels on it pays to gather them from their planes.
+const MANY: usize = 8;
+
 /// How windows slide over images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Windows {
@@ -150,7 +153,7 @@ impl Rows {
     /// Whether rows of this tensor are best processed with all their channels.
     pub fn prefer_channels(meta: &Meta) -> bool {
         let [channel, column] = [1, meta.shape.rank() - 1].map(|d| meta.strides[d].unsigned_abs());
-        meta.shape[1] > 1 && channel < column
+        meta.shape[1] >= MANY || (meta.shape[1] > 1 && channel < column)
     }
 
     /// The rows of a tensor, each with all channels or with one.

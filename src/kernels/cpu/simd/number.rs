@@ -127,7 +127,7 @@ macro_rules! floats {
             fn power<L: Level>(self, b: Self) -> Self { Float::pow::<L>(self, b) }
             #[inline(always)]
             fn floor_over(self, b: Self) -> Self {
-                let rest = self % b;
+                let rest = self.fmod(b);
                 let turned = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
                 // The dividend is a multiple of b, so the quotient only needs rounding, as in NumPy.
                 let near = (self - rest) / b - if turned { 1.0 } else { 0.0 };
@@ -139,7 +139,7 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn modulo(self, b: Self) -> Self {
-                let rest = self % b;
+                let rest = self.fmod(b);
                 let turned = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
                 if rest == 0.0 { rest.copysign(b) } else if turned { rest + b } else { rest }
             }

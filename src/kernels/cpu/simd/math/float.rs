@@ -141,10 +141,6 @@ macro_rules! exact {
         fn is_nan(self) -> bool {
             <$type>::is_nan(self)
         }
-        #[inline(always)]
-        fn fmod(self, by: Self) -> Self {
-            self % by
-        }
         exact!(@forward $type, abs ceil floor sqrt trunc round_ties_even);
         #[inline(always)]
         fn copysign(self, sign: Self) -> Self {
@@ -171,6 +167,17 @@ macro_rules! functions {
 
 impl Float for f32 {
     exact!(f32);
+    #[inline(always)]
+    fn fmod(self, by: Self) -> Self {
+        let (x, y) = (self as f64, by as f64);
+        let quotient = (x / y).trunc();
+        // Of these, none was rounded up to a whole number, and the product is exact.
+        if quotient.abs() < (1 << 29) as f64 {
+            let rest = if quotient == 0.0 { x } else { x - quotient * y };
+            return (rest as f32).copysign(self);
+        }
+        self % by
+    }
     #[inline(always)]
     fn pow<L: Level>(self, y: Self) -> Self {
         super::pow_f32::<L>(self, y)
@@ -201,6 +208,10 @@ impl Float for f32 {
 
 impl Float for f64 {
     exact!(f64);
+    #[inline(always)]
+    fn fmod(self, by: Self) -> Self {
+        self % by
+    }
     #[inline(always)]
     fn pow<L: Level>(self, y: Self) -> Self {
         self.powf(y)
