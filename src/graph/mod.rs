@@ -196,13 +196,8 @@ impl Graph {
     /// Whether a node can fail because of its inputs' values, all of which are arguments, so that
     /// they can be checked before a run.
     pub fn is_checked_before(&self, n: usize) -> bool {
-        let op = &self.ops[n];
-        let is_given = |&i: &usize| {
-            let block = op.inputs[i].block;
-            self.roles[block as usize] == Role::Argument && !self.is_written(block)
-        };
-        let inputs = op.call.kind.family().checked();
-        !inputs.is_empty() && inputs.iter().all(is_given)
+        let is_argument = |block: u32| self.roles[block as usize] == Role::Argument;
+        self.ops[n].is_checked_before(|block| is_argument(block) && !self.is_written(block))
     }
 
     /// Blocks with bytes that are read before they are written, such as parameters: through them

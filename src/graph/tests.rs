@@ -157,7 +157,7 @@ fn orders() {
         let promising = order::promising(queue, &roles, kernels);
         orders.iter().chain(&promising).map(shown).collect()
     });
-    assert_eq!(got, 10_685_419_994_593_310_811);
+    assert_eq!(got, 14_225_891_799_741_238_373);
 }
 
 #[test]

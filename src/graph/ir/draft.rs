@@ -31,8 +31,9 @@ pub struct Draft {
     steps: Vec<Option<Op>>,
     order: Sequence,
     uses: Vec<Uses>,
-    /// The steps that run user code, in order.
+    /// The steps that run user code, and those that may fail, in order.
     hosts: Numbers,
+    faults: Numbers,
 }
 
 impl Draft {
@@ -40,8 +41,9 @@ impl Draft {
     pub fn new(device: &Arc<Device>, mut queue: Queue, roles: Vec<Role>) -> Draft {
         let steps: Vec<_> = queue.take_ops().into_iter().map(Some).collect();
         let uses = roles.iter().map(|_| Uses::default()).collect();
-        let (order, hosts) = (Sequence::new(steps.len()), Numbers::default());
-        let mut draft = Draft { device: device.clone(), queue, roles, steps, order, uses, hosts };
+        let (device, order) = (device.clone(), Sequence::new(steps.len()));
+        let [hosts, faults] = Default::default();
+        let mut draft = Draft { device, queue, roles, steps, order, uses, hosts, faults };
         (0..draft.steps.len()).for_each(|n| draft.note(n));
         draft
     }
@@ -142,6 +144,11 @@ impl Draft {
     /// Whether user code runs between two steps.
     pub fn has_host_between(&self, first: usize, second: usize) -> bool {
         self.hosts.has_within(self.order.between(first, second))
+    }
+
+    /// Whether a step between two may fail.
+    pub fn has_fault_between(&self, first: usize, second: usize) -> bool {
+        self.faults.has_within(self.order.between(first, second))
     }
 
     /// Whether a place covers each element of its block exactly once.
@@ -280,12 +287,15 @@ impl Draft {
         }
     }
 
-    /// Adds a step to the uses of its blocks and, if it runs user code, to `hosts`.
+    /// Adds a step to the uses of its blocks and to what it is besides.
     fn note(&mut self, n: usize) {
         let Some(step) = &self.steps[n] else { return };
         let member = self.order.member(n);
         if step.call.effects.host {
             self.hosts.insert(member);
+        }
+        if step.call.kind.family().may_fail() {
+            self.faults.insert(member);
         }
         for place in &step.inputs {
             self.uses[place.block as usize].readers.insert(member);
@@ -300,6 +310,7 @@ impl Draft {
         let Some(step) = &self.steps[n] else { return };
         let member = self.order.member(n);
         self.hosts.remove(member);
+        self.faults.remove(member);
         for place in step.places() {
             let uses = &mut self.uses[place.block as usize];
             uses.readers.remove(member);

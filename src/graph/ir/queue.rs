@@ -52,6 +52,13 @@ impl Op {
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.inputs.iter().chain(&self.outputs)
     }
+
+    /// Whether its inputs' values can make it fail, and all of those are in blocks that are `given`,
+    /// so that they can be checked before a run.
+    pub fn is_checked_before(&self, given: impl Fn(u32) -> bool) -> bool {
+        let checked = self.call.kind.family().checked();
+        !checked.is_empty() && checked.iter().all(|&i| given(self.inputs[i].block))
+    }
 }
 
 /// Operations in submission order, and the blocks that they use.

@@ -91,25 +91,35 @@ impl Work<'_> {
 }
 
 /// The operations that must come before each operation: those with a hazard between them. And since
-/// user code may access any memory that is visible to the user, operations that write such memory
-/// are not moved across user code.
+/// user code may access any memory that is visible to the user, and a run that fails leaves there what
+/// was written until then, operations that write such memory are not moved across user code and what
+/// may fail.
 fn precedence(queue: &Queue, roles: &[Role]) -> Edges {
     let ops = queue.ops();
     let accesses = hazard::accesses(ops, roles.len());
     let hazards = hazard::hazards(&accesses, roles.len() + 1).edges;
-    let is_host = |op: &Op| op.call.effects.host;
-    let hosts: Vec<u32> = numbers(ops, is_host).collect();
-    if hosts.is_empty() {
+    let around = around_barriers(ops, roles, &hazard::written(&accesses, roles.len() + 1));
+    if around.is_empty() {
         return hazards;
     }
+    let recorded = || (0..ops.len()).flat_map(|n| hazards.row(n).iter().map(move |&m| (n, m)));
+    Csr::sorted(ops.len(), || recorded().chain(around.iter().copied()))
+}
+
+/// The edges between what runs user code or may fail, in its order, and what writes visible memory,
+/// as (later, earlier).
+fn around_barriers(ops: &[Op], roles: &[Role], written: &[bool]) -> Vec<(usize, u32)> {
+    let is_given = |b: u32| roles[b as usize] == Role::Argument && !written[b as usize];
+    let may_fail = |op: &Op| op.call.kind.family().may_fail() && !op.is_checked_before(is_given);
+    let is_barrier = |op: &Op| op.call.effects.host || may_fail(op);
+    let barriers: Vec<u32> = numbers(ops, is_barrier).collect();
     let is_seen = |op: &Op| {
         let mut roles = op.outputs.iter().map(|to| roles[to.block as usize]);
         roles.any(|role| matches!(role, Role::Argument | Role::Captured))
     };
-    let writes: Vec<u32> = numbers(ops, |op| is_seen(op) && !is_host(op)).collect();
-    let around = || writes.iter().flat_map(|&node| neighbours(&hosts, node));
-    let recorded = || (0..ops.len()).flat_map(|n| hazards.row(n).iter().map(move |&m| (n, m)));
-    Csr::sorted(ops.len(), || recorded().chain(around()))
+    let writes = numbers(ops, |op| is_seen(op) && !is_barrier(op));
+    let around = writes.flat_map(|node| neighbours(&barriers, node));
+    around.chain(barriers.windows(2).map(|pair| (pair[1] as usize, pair[0]))).collect()
 }
 
 fn numbers(ops: &[Op], is: impl Fn(&Op) -> bool) -> impl Iterator<Item = u32> {

@@ -4,6 +4,7 @@ use crate::graph::testing::Empty;
 use crate::ops::conv::Conv;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
+use crate::ops::linalg::{Linalg, LinalgFn};
 use crate::rewrite::fusion::producer as rule;
 
 const RELU: Unary = Unary { f: UnaryFn::Relu };
@@ -85,6 +86,20 @@ fn a_gradient_that_is_added_to_others_takes_no_memory_of_its_own() {
         let (names, graph) = collected(is_new);
         assert_eq!(names[..2], ["matmul", "matmul_chain"]);
         assert!(graph.arena_bytes() < 2 * 640 * 512 * 4);
+    }
+}
+
+#[test]
+fn what_stays_after_the_run_is_not_written_before_what_may_fail() {
+    for may_fail in [true, false] {
+        let mut net = Net::new();
+        let (kept, square) = (net.given(&LARGE), net.given(&[8, 8]));
+        let y = net.product(LARGE, Role::Temporary);
+        let f = if may_fail { LinalgFn::Inv } else { LinalgFn::Det };
+        net.push(Linalg { f }, &[&square], Role::Slot);
+        net.recorder.add(&kept, &y, &kept);
+        let want = if may_fail { &["inv", "matmul_chain"] } else { &["matmul_chain", "det"] };
+        assert_eq!(net.rewritten(apply).0, want);
     }
 }
 

@@ -5,8 +5,10 @@ use crate::graph::Graph;
 use crate::graph::testing::{Empty, Recorder};
 use crate::graph::verify::replay;
 use crate::graph::verify::tests::{programs::programs, separate};
-use crate::ops::View;
 use crate::ops::copy::Copy;
+use crate::ops::index::Gather;
+use crate::ops::linalg::{Linalg, LinalgFn};
+use crate::ops::{Kind, View};
 
 /// The operations in the best known order.
 fn ordered(recorder: Recorder) -> Recorder {
@@ -86,21 +88,43 @@ fn what_is_good_stays_as_it_is() {
 }
 
 /// A node on these tensors that does nothing, marked as user code if `host`.
-fn push(recorder: &mut Recorder, host: bool, inputs: &[View], outputs: &[View]) {
-    let kind = Copy.into();
+fn push(recorder: &mut Recorder, kind: Kind, host: bool, inputs: &[View], outputs: &[View]) {
     recorder.push_empty(&Empty { kind, updates: false, host, scratch: 0 }, inputs, outputs);
 }
 
 #[test]
-fn parameters_change_on_their_side_of_user_code() {
-    let mut recorder = Recorder::default();
-    let [p, q] = [(); 2].map(|()| recorder.tensor(Role::Captured, 64));
-    let made = recorder.tensor(Role::Temporary, 64);
-    push(&mut recorder, false, &[], std::slice::from_ref(&p));
-    push(&mut recorder, false, &[], std::slice::from_ref(&made));
-    push(&mut recorder, true, &[], &[]);
-    push(&mut recorder, false, std::slice::from_ref(&made), std::slice::from_ref(&q));
-    let before = precedence(&recorder.queue, &recorder.roles);
-    let rows: Vec<&[u32]> = before.iter().collect();
-    assert_eq!(rows, [&[][..], &[], &[0], &[1, 2]]);
+fn parameters_change_on_their_side_of_user_code_and_of_what_may_fail() {
+    let inverse = Linalg { f: LinalgFn::Inv };
+    for (kind, host) in [(Copy.into(), true), (inverse.into(), false)] {
+        let mut recorder = Recorder::default();
+        let [p, q] = [(); 2].map(|()| recorder.tensor(Role::Captured, 64));
+        let made = recorder.tensor(Role::Temporary, 64);
+        push(&mut recorder, Copy.into(), false, &[], std::slice::from_ref(&p));
+        push(&mut recorder, Copy.into(), false, &[], std::slice::from_ref(&made));
+        push(&mut recorder, kind, host, &[], &[]);
+        push(
+            &mut recorder,
+            Copy.into(),
+            false,
+            std::slice::from_ref(&made),
+            std::slice::from_ref(&q),
+        );
+        let before = precedence(&recorder.queue, &recorder.roles);
+        let rows: Vec<&[u32]> = before.iter().collect();
+        assert_eq!(rows, [&[][..], &[], &[0], &[1, 2]]);
+    }
+}
+
+#[test]
+fn what_may_fail_stays_in_its_order_unless_it_is_checked_before() {
+    let gather: Kind = Gather { axis: 0 }.into();
+    for (role, want) in [(Role::Argument, &[][..]), (Role::Temporary, &[0])] {
+        let mut recorder = Recorder::default();
+        let [x, index] = [Role::Captured, role].map(|role| recorder.tensor(role, 64));
+        for _ in 0..2 {
+            push(&mut recorder, gather.clone(), false, &[x.clone(), index.clone()], &[]);
+        }
+        let before = precedence(&recorder.queue, &recorder.roles);
+        assert_eq!(before.row(1), want);
+    }
 }
