@@ -109,6 +109,24 @@ def wrong():
     return found
 
 
+class _Silent(Exception):
+    """Cannot tell its text."""
+
+    def __str__(self):
+        raise ValueError
+
+
+class _Unreadable(Exception):
+    """Pickle copies it by its one argument, of which it wants two."""
+
+    def __init__(self, one, other):
+        super().__init__(one + other)
+
+
+def unreadable():
+    return _Unreadable("a", "b") if dist.rank() == 1 else None
+
+
 def fail(how):
     """Rank 1 fails while the others wait for it."""
     dist.barrier()
@@ -121,6 +139,10 @@ def fail(how):
             os._exit(3)
         if how == "leave":
             raise SystemExit(4)
+        if how == "surrogate":
+            raise ValueError("caf\udce9")
+        if how == "silent":
+            raise _Silent
         if how == "late":
             time.sleep(60)
         dist.all_reduce(of(np.ones(4, np.float32)))

@@ -365,3 +365,31 @@ def test_a_skipped_update_leaves_the_schedules_of_groups(use_graph):
         model(x)
     assert model.optimizer.step_counter.item() == 2
     assert model.optimizer.lr_value.item() == model.group.lr_value.item() == 0.25
+
+
+class Scaled(module.Module):
+    """Has a parameter without axes."""
+
+    def __init__(self, optimizer):
+        self.scale = layer.Parameter(tensor.full((), 2.0))
+        self.optimizer = optimizer
+
+    def forward(self, x):
+        return (x * self.scale).sum()
+
+    def train_one_batch(self, x):
+        loss = self.forward(x)
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("options", [{}, {"clip_norm": 1.0}, {"clip_value": 1.0}], ids=str)
+@pytest.mark.parametrize("graph", [False, True])
+def test_parameters_without_axes(options, graph):
+    for amp in (None, *SHORT):
+        model, x = Scaled(opt.SGD(0.25, **options)), tensor.full((4,), 1.0)
+        model.compile([x], is_train=True, use_graph=graph, amp=amp)
+        for _ in range(3):
+            model(x)
+        assert model.scale.shape == ()
+        assert model.scale.item() == 2.0 - 3 * 0.25 * (1 if options else 4)

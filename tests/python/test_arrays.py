@@ -332,6 +332,15 @@ def test_allclose():
 
 T = lambda: double(sample())  # noqa: E731
 FLAGS = lambda: from_numpy(SIGNS)  # noqa: E731
+
+
+def test_a_mask_may_have_more_axes():
+    x, mask = from_numpy(np.arange(3.0)), np.eye(3)[:2].astype(bool)
+    assert autograd.masked_fill(x, mask, 9.0).tolist() == [[9, 1, 2], [0, 9, 2]]
+    with pytest.raises(ValueError, match="masked_fill_: got a result"):
+        x.masked_fill_(mask, 9.0)
+
+
 REFUSED = {
     "var: got axes": lambda: T().var(3),
     "std: ddof": lambda: T().std(ddof="x"),

@@ -187,6 +187,8 @@ def test_rows_are_dealt_out():
         ("kill", "was ended by signal 9"),
         ("exit", "ended with exit code 3"),
         ("leave", "raised SystemExit: 4"),
+        ("surrogate", r"raised ValueError: caf\udce9"),
+        ("silent", ".*str.. failed"),
     ],
 )
 def test_a_rank_that_fails(how, text):
@@ -209,6 +211,11 @@ def test_a_rank_that_does_not_come():
     with pytest.raises(dist.RankError, match="DistError.*rank 1"):
         dist.spawn(programs.fail, 2, ("late",), timeout=1.0)
     assert time.monotonic() - begun < TIMEOUT
+
+
+def test_a_rank_that_returns_what_cannot_be_read():
+    with pytest.raises(dist.RankError, match="rank 1 returned what pickle cannot copy: TypeError"):
+        spawn(programs.unreadable, 2)
 
 
 def test_wrong_spawns():

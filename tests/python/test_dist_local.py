@@ -4,7 +4,9 @@ import dist_models
 import numpy as np
 import pytest
 from recorded import replays
-from singa_rs import device, dist, opt, tensor
+from singa_rs import autograd, device, dist, layer, opt, tensor
+from singa_rs.errors import ShapeError
+from singa_rs.module import Module
 from singa_rs.opt.distributed import local
 
 TIMEOUT = 60.0
@@ -189,3 +191,107 @@ def test_wrong_arguments():
         one.set_states(opt.LocalSGD(opt.SGD(), 2).get_states())
     with pytest.raises(ValueError, match="local_steps: got -1"):
         one.set_states({**one.get_states(), "local_steps": -1})
+
+
+def parameter(value, name):
+    made = tensor.Tensor(data=np.array([value], np.float32), requires_grad=True, stores_grad=True)
+    made.name = name
+    return made
+
+
+def rounds(first, later, resumes):
+    """A parameter after each step, where `every` changes after the first round."""
+    param, one, found = parameter(1.0, "p"), opt.LocalSGD(opt.SGD(0.1), first, opt.SGD(0.5)), []
+    for step in range(10):
+        if step == first and resumes:
+            states, one = one.get_states(), opt.LocalSGD(opt.SGD(0.1), later, opt.SGD(0.5))
+            one.set_states(states)
+        elif step == first:
+            one.every = later
+        with autograd._training_scope(True):
+            one((param * param).sum())
+        found.append(param.item())
+    return found
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+@pytest.mark.parametrize(("first", "later"), [(4, 4), (4, 3), (2, 5)])
+def test_rounds_may_change_their_length(first, later, resumes):
+    param = anchor = 1.0
+    want, left = [], first
+    for _ in range(10):
+        param, left = param * 0.8, left - 1
+        if not left:
+            param = anchor = anchor - 0.5 * (anchor - param)
+            left = later
+        want.append(param)
+    np.testing.assert_allclose(rounds(first, later, resumes), want, rtol=1e-5)
+
+
+class Two(Module):
+    """Two parameters, of which the second may be frozen."""
+
+    def __init__(self):
+        self.a, self.b = (layer.Parameter(tensor.full((1,), one)) for one in (1.0, 5.0))
+
+    def forward(self, x):
+        return (self.a * self.a * x + self.b * 0.001).sum()
+
+    def train_one_batch(self, x):
+        loss = self.forward(x)
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_parameter_may_join_in_the_midst_of_a_round(graph):
+    """Its anchor is what it was before its first update, or after the last round with it."""
+    model, x = Two(), tensor.full((1,), 1.0)
+    model.optimizer = opt.LocalSGD(opt.SGD(0.1), 4, opt.SGD(0.5))
+    model.compile([x], is_train=True, use_graph=graph)
+    found, want, b, anchor = [], [], 5.0, 5.0
+    for step in range(40):
+        model.b.requires_grad = is_free = 5 < step % 20 < 13
+        model(x)
+        found.append(model.b.item())
+        if is_free:
+            anchor, b = b if step % 4 == 0 else anchor, b - 1e-4
+        if is_free and step % 4 == 3:
+            b = anchor = (anchor + b) / 2
+        want.append(b)
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+def test_assigned_lengths_and_optimizers_are_checked():
+    one = opt.LocalSGD(opt.SGD(0.1), 3)
+    for value in (0, 2.5, "x"):
+        with pytest.raises((TypeError, ValueError), match="LocalSGD: every: got"):
+            one.every = value
+    with pytest.raises(ValueError, match="an outer SGD with clip_norm, want none"):
+        one.outer = opt.SGD(0.1, clip_norm=1.0)
+    with pytest.raises(TypeError, match="got int for inner"):
+        one.opt = 3
+    assert (one.every, one.outer) == (3, None)
+
+
+@pytest.mark.parametrize("part", ["inner", "outer"])
+def test_states_are_set_all_or_none(part):
+    def trained(value, steps):
+        param = parameter(value, "a")
+        one = opt.LocalSGD(opt.SGD(0.1, momentum=0.9), 3, opt.SGD(0.5, momentum=0.9))
+        with autograd._training_scope(True):
+            for _ in range(steps):
+                one((param * param).sum())
+        return one, param
+
+    def shown(one):
+        states = one.get_states()
+        moments = [states[key]["moments"]["a"].item() for key in ("inner", "outer")]
+        return moments, states["anchor"]["a"].item(), states["place"], states["local_steps"]
+
+    (other, _kept), (one, _held) = trained(1.0, 3), trained(2.0, 4)
+    states, before = other.get_states(), shown(one)
+    wrong = {**states[part], "moments": {"a": tensor.zeros((7,))}}
+    with pytest.raises(ShapeError, match="moments"):
+        one.set_states({**states, part: wrong})
+    assert shown(one) == before

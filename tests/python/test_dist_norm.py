@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from singa_rs import autograd, dist, layer, tensor
+from singa_rs.data import DataLoader
 from singa_rs.dist.functional import all_reduce
 from singa_rs.errors import GraphError, ShapeError
 from singa_rs.module import Module
@@ -194,3 +195,31 @@ def test_gradients_flow_through_sums_over_ranks(n):
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="all_reduce: got ndarray, want a Tensor"):
         all_reduce(np.ones(2))
+
+
+def _last_rows(size, graph, rows):
+    """The states and gradients of two epochs of batches that end with fewer rows than ranks."""
+    loader = DataLoader((values((rows, 3), 5),), 6 // size, ranks=(dist.rank(), dist.size()))
+    model = Norm(layer.SyncBatchNorm if size > 1 else layer.BatchNorm1d)
+    found = []
+    for _ in "12":
+        for (x,) in loader:
+            if not found:
+                model.compile([x], is_train=True, use_graph=graph)
+            weights = x.detach() * (loader.weight / size / x.shape[0])
+            _, _, scale, bias = model(x, weights)
+            found.append([dist.all_reduce(one.clone()).to_numpy() for one in (scale, bias)])
+    model(*[tensor.from_numpy(values((2, 3), dist.rank() * (size > 1)))] * 2)
+    return found, [model.norm.running_mean.to_numpy(), model.norm.running_var.to_numpy()]
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_rows_of_another_rank_do_not_count(graph):
+    want, _ = _last_rows(1, False, 8)
+    for found, _ in dist.spawn(_last_rows, 3, (3, graph, 8), timeout=TIMEOUT):
+        for made, one in zip(found, want, strict=True):
+            for a, b in zip(made, one, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    (_, states), *others = dist.spawn(_last_rows, 3, (3, graph, 7), timeout=TIMEOUT)
+    assert np.isfinite(states).all()  # of a batch of one row, too
+    assert all(np.array_equal(one, states) for _, one in others)

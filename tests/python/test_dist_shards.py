@@ -239,3 +239,53 @@ def test_all_ranks_skip_what_is_not_finite_on_one():
         assert steps == 5
         np.testing.assert_array_equal(params, others)
         assert np.isfinite(params).all()
+
+
+class _Failing(opt.SGD):
+    """Raises once, in the update of the second bucket or in `step`."""
+
+    left, fails_late = 99, False
+
+    def apply(self, name, param, grad):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyError("apply")
+        super().apply(name, param, grad)
+
+    def step(self):
+        if self.fails_late:
+            raise KeyError("step")
+        super().step()
+
+
+def _failed(shard, is_late):
+    """Parameters and sums before and after an update that raises."""
+    params = [tensor.Tensor(data=np.ones(4, np.float32), requires_grad=True) for _ in "ab"]
+    for param, name in zip(params, "ab", strict=True):
+        param.stores_grad, param.name = True, name
+    optimizer = opt.DistOpt(_Failing(0.5), shard=shard)
+
+    def called(method):
+        with autograd._training_scope(True):
+            method(sum((one * one).sum() for one in params), threshold=3)
+
+    def shown():
+        sums = optimizer.get_states()["accumulated"]
+        return [(one.to_numpy()[0], sums[one.name].to_numpy()[0]) for one in params]
+
+    called(optimizer.accumulate)
+    found = [shown()]
+    optimizer.opt.left, optimizer.opt.fails_late = 99 if is_late else 2, is_late
+    with pytest.raises(KeyError, match="step" if is_late else "apply"):
+        called(optimizer.backward_and_update)
+    return [*found, shown()]
+
+
+@pytest.mark.parametrize("shard", [0, 1, 2, 3])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_sums_are_kept_until_their_update_has_taken_place(shard, is_late):
+    for before, after in dist.spawn(_failed, 2, (shard, is_late), timeout=60.0):
+        assert before == [(1.0, 2.0), (1.0, 2.0)]
+        updated = [one == (-1.0, 0.0) for one in after]
+        assert sorted(updated) == ([True, True] if is_late else [False, shard == 0])
+        assert all(one in ((-1.0, 0.0), (1.0, 2.0)) for one in after)

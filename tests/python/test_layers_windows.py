@@ -70,6 +70,49 @@ def test_same_padding_follows_the_image():
     assert call(one, normal(1, 1, 8, 5)).shape == (1, 1, 4, 3)
 
 
+SET = {"stride": 2, "padding": 1, "pad_mode": "SAME_UPPER", "kernel_size": 5, "dilation": 2}
+MADE = [layer.Conv1d, layer.Conv2d, layer.ConvTranspose2d, layer.SeparableConv2d, layer.MaxPool2d]
+MADE += [layer.MaxPool1d, layer.AvgPool2d, layer.Pooling2d, layer.LPPool2d]
+#: Settings that no argument of a constructor has.
+UNKNOWN = {layer.SeparableConv2d: ("pad_mode", "dilation")}
+UNKNOWN |= dict.fromkeys((layer.AvgPool2d, layer.Pooling2d, layer.LPPool2d), ("dilation",))
+CASES = [(cls, name) for cls in MADE for name in SET if name not in UNKNOWN.get(cls, ())]
+
+
+@pytest.mark.parametrize(("cls", "name"), CASES)
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_setting_that_is_assigned_is_that_of_the_window(cls, name, is_late):
+    x = Tensor(data=normal(2, 4, *(8,) * (1 if "1d" in cls.__name__ else 2)))
+    is_conv, before = "Conv" in cls.__name__, (2,) if cls is layer.LPPool2d else ()
+    before, given = (4,) if is_conv else before, {"kernel_size": 3, "stride": 1}
+    one = cls(*before, **given)
+    if is_late:
+        one(x)
+    if is_late and name == "kernel_size" and is_conv:
+        with pytest.raises(ValueError, match="kernel_size: got 5"):
+            one.kernel_size = 5
+        return
+    setattr(one, name, SET[name])
+    assert one(x).shape == cls(*before, **{**given, name: SET[name]})(x).shape
+    assert one(x).shape != cls(*before, **given)(x).shape
+
+
+def test_settings_of_layers_that_are_called_late():
+    x = Tensor(data=normal(2, 4, 8, 8))
+    one = layer.SeparableConv2d(3, 3)
+    assert (one.kernel_size, one.stride) == (3, 1)
+    one.nb_kernels, one.bias = 5, True
+    assert one(x).shape == (2, 5, 6, 6) and one.point_conv.b.shape == (5,)
+    one = layer.Conv2d(3, 3, bias=False)
+    assert one.activation == "NOTSET"
+    one.activation = "RELU"
+    assert one(x).numpy().min() == 0 and one.b is None
+    for one in (layer.Linear(3, bias=False), layer.Gemm(3, bias=False)):
+        assert one(Tensor(data=normal(2, 3))).shape == (2, 3) and one.b is None
+    with pytest.raises(ValueError, match="MaxPool2d: stride"):
+        layer.MaxPool2d(2).stride = 0
+
+
 def test_separable_conv():
     x, one = normal(2, 3, 5, 5), layer.SeparableConv2d(4, 3, padding=1)
     y = call(one, x)

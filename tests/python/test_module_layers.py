@@ -37,7 +37,7 @@ def test_user_layer():
         one(Tensor(data=ROW))
     assert one._initialized and one.calls == 1
     assert names(one) == ["factor"] and one.factor.name == "factor"
-    assert one.product.is_dummy() and not one.result.is_dummy()
+    assert one.product._creator is None and one.result._creator is not None
     assert one.product.name == "product" and one.result.name.startswith("Mul#")
     assert list(one.get_states()) == ["factor", "seen", "product"]  # `result` is made in forward
     one.initialize(Tensor(data=ROW))

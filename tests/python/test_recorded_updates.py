@@ -16,6 +16,62 @@ def test_learning_rate_between_steps():
     assert replays(recorded) == 6 and function(recorded).history.recordings == 2
 
 
+#: What steps tell of hyperparameters.
+TELLS = {
+    "itself": lambda optimizer: optimizer.lr,
+    "number": lambda optimizer: float(optimizer.lr),
+    "init_value": lambda optimizer: optimizer.lr.init_value,
+    "text": lambda optimizer: f"{optimizer.lr} {optimizer.lr:.3f}",
+    "tensor": lambda optimizer: optimizer.lr(optimizer.step_counter).reshape(()),
+    "product": lambda optimizer: optimizer.lr * 2,
+    "comparison": lambda optimizer: optimizer.lr < 0.07,
+    "by name": lambda optimizer: getattr(optimizer, "lr"),  # noqa: B009
+    "optimizer": repr,
+    "group": lambda optimizer: optimizer._groups[0].lr,
+    "of the optimizer": lambda optimizer: optimizer._groups[0].momentum.init_value,
+    "decay": lambda optimizer: [optimizer.weight_decay],
+}
+
+
+def assign(optimizer, i):
+    if i in (4, 6):
+        optimizer.lr = 0.2 / i
+    elif i == 8:
+        optimizer.lr.init_value = 0.03
+    elif i == 9:
+        optimizer._groups[0].lr = optimizer.momentum = 0.25
+    elif i == 10:
+        optimizer.weight_decay = 0.02
+    elif i == 11:
+        optimizer.lr = opt.Constant(0.01)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("tell", TELLS)
+def test_a_step_tells_of_hyperparameters(tell, keeps):
+    class Telling(Net):
+        def __init__(self):
+            super().__init__()
+            self.optimizer = opt.SGD(0.1, momentum=0.9, weight_decay=0.01)
+            self.optimizer.group("fc1", lr=0.05)
+            self.told = None
+
+        def train_one_batch(self, x, y):
+            super().train_one_batch(x, y)
+            told = TELLS[tell](self.optimizer)
+            if keeps:
+                self.told = told
+            return told
+
+    models, told = pair(Telling), ([], [])
+    for i in range(13):
+        x, y = batch()
+        for model, rows in zip(models, told, strict=True):
+            assign(model.optimizer, i)
+            rows.append((str(model(x, y)), str(model.told)))
+    assert told[0] == told[1]
+
+
 def test_hyperparameter_that_changes_the_update():
     recorded, eager = pair(Net)
     for i in range(9):

@@ -178,3 +178,19 @@ def test_gradients_of_softmax_of_another_shape():
     y = singa_wrap.SoftMax(from_numpy(X).data)
     with pytest.raises(ShapeError, match=r"SoftMaxBackward: got shapes \(2,\), \(2, 3\)"):
         singa_wrap.SoftMaxBackward(from_numpy(V).data, 1, y)
+
+
+def test_raw_tensors_and_their_vectors():
+    t, tensor = from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3)), singa.tensor
+    made = tensor.CTensor(t.data)
+    assert made.shape() == (2, 3) and type(made) is compat_wrap.Tensor
+    made.SetFloatValue(2.0)
+    assert t.numpy().sum() == 12
+    assert t.data.transpose() is False and t.T().data.transpose() is True
+    assert tensor.CTensor(t.T().data).transpose() is True
+    assert t.data.transpose((1, 0)).shape == tensor.transpose(t.data).shape == (3, 2)
+    assert compat_wrap.DefaultTranspose(t.data).shape() == (3, 2)
+    found = compat_wrap.VecTensor([t.data])
+    found.push_back(t.data)
+    assert found.size() == len(found) == 2
+    assert tensor.Tensor((2,)).is_dummy() and not tensor.Tensor((2,), name="W").is_dummy()

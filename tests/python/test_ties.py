@@ -216,3 +216,80 @@ def test_angles_of_infinite_points():
         y, x = leaf(INF, -INF, 1.0, dtype=dtype), leaf(0.0, 1.0, -INF, dtype=dtype)
         dy, dx = slopes(autograd.atan2(y, x), y, x)
         assert dy[:2] == [0, 0] and dx[2] == 0
+
+
+@pytest.mark.parametrize("of_tensor", [False, True])
+def test_lerp_reaches_both_ends(of_tensor):
+    """From the middle on by the distance from the end, as in PyTorch."""
+    a, b = leaf(1e20, INF, -1e308, 2.0), leaf(1.0, 0.0, 1e308, 4.0)
+    for w, want in ((0.0, a), (1.0, b)):
+        made = autograd.lerp(a, b, from_numpy64(np.full(4, w)) if of_tensor else w)
+        assert made.tolist()[::3] == want.tolist()[::3]
+    weights = from_numpy64(np.array(0.75)) if of_tensor else 0.75
+    assert autograd.lerp(a, b, weights).tolist()[1:] == [INF, -INF, 3.5]
+    weight = leaf(0.25, 0.5, 0.75)
+    c, d = leaf(1.0, 1.0, 1.0), leaf(3.0, 3.0, 3.0)
+    made = slopes(autograd.lerp(c, d, weight), c, d, weight)
+    assert made == [[0.75, 0.5, 0.25], [0.25, 0.5, 0.75], [2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    "function, least",
+    [
+        (lambda x: autograd.xlogy(x, x), 0),
+        (lambda x: autograd.xlogy(x, x - 1), 1),
+        (lambda x: autograd.xlog1py(x, x), -1),
+        (autograd.acosh, 1),
+    ],
+)
+def test_no_gradient_where_a_function_is_not_taken(function, least):
+    x = leaf(least - 3.0, least - 2.5, least + 0.5)
+    (made,) = slopes(autograd.where(x > least, function(x), 0.0), x)
+    assert made[:2] == [0, 0]
+    assert made[2:] == slopes(function(x[2:]), x)[0][2:]
+
+
+def test_second_derivatives_beside_a_gradient_of_zero():
+    """A gradient of 0 that is differentiated itself is not cut off."""
+    a, b, dy = leaf(2.0), leaf(3.0), leaf(0.0)
+    (made,) = autograd.gradients((autograd.xlogy(a, b) * dy).sum(), [a], create_graph=True)
+    np.testing.assert_allclose(slopes(made, dy)[0], np.log(3), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function, x",
+    [
+        (autograd.softshrink, [-0.5, -0.2, 0.0, 0.5]),
+        (autograd.hardswish, [-INF, -9.0, -3.0]),
+        (lambda x: x ** from_numpy64(np.array([0.0])), [0.0, -2.0, 3.0]),
+    ],
+)
+@pytest.mark.parametrize("dy", [INF, np.nan])
+def test_flat_parts_have_no_gradient_whatever_comes_in(function, x, dy):
+    x = leaf(*x)
+    assert slopes(function(x) * dy, x) == [[0] * x.numel]
+
+
+@pytest.mark.parametrize("x", [*itertools.product([2.0, 0.0, INF, np.nan], repeat=3)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_products_beside_zeros_keep_what_is_not_finite(x):
+    t = leaf(*x)
+    if 0 in x:
+        want = [np.prod(np.delete(x, i)) for i in range(3)]
+        np.testing.assert_array_equal(slopes(autograd.reduce_prod(t), t)[0], want)
+
+
+@pytest.mark.parametrize(
+    "x, want",
+    [
+        ((2, 0, np.nan), (np.nan, np.nan, 0)),
+        ((0, 0, np.nan), (np.nan, np.nan, 0)),
+        ((0, 0, INF), (np.nan, np.nan, 0)),
+        ((INF, 2, 0), (3, INF, INF)),
+        ((INF, 0, 0), (1, INF, np.nan)),
+        ((np.nan, 0, 3), (1, np.nan, np.nan)),
+    ],
+)
+def test_running_products_beside_zeros(x, want):
+    t = leaf(*map(float, x))
+    np.testing.assert_array_equal(slopes(autograd.cumprod(t, 0), t)[0], want)

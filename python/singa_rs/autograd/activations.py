@@ -9,6 +9,7 @@ from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole, within
 from . import ops
+from .binary import CLASSES
 from .casting import floating
 from .index import where
 from .ops import Tensors
@@ -46,6 +47,14 @@ def mish(x: Tensor) -> Tensor:
     return x * x.softplus().tanh()
 
 
+class _Gated(CLASSES["Mul"]):
+    """`a * b`, without a gradient of `a` where `b` is 0, be it infinite or NaN."""
+
+    def to_a(self, dy: Tensor) -> Tensor:
+        b = self.load(1)
+        return ops.where(ops.scalar_op("eq", 0)(b), ops.full((), 0, dy), ops.mul(dy, b))
+
+
 @public()
 @rounded_once
 def hardswish(x: Tensor) -> Tensor:
@@ -55,7 +64,7 @@ def hardswish(x: Tensor) -> Tensor:
         x: of any shape; integers become float32.
     """
     x = floating(x)
-    return x * x.hardsigmoid(1 / 6, 0.5)
+    return _Gated()(x, x.hardsigmoid(1 / 6, 0.5))[0]
 
 
 @public()
@@ -120,7 +129,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
         lambd: from 0.
     """
     x, bound = floating(x), within(lambd, "softshrink: lambd", 0)
-    return x - x.clip(-bound, bound)
+    return where(abs(x.detach()) <= bound, 0.0, x - x.clip(-bound, bound))
 
 
 @public()

@@ -14,7 +14,7 @@ from .along import take_along_axis
 from .casting import floating
 from .pooling import PoolingHandle, pooling_2d
 from .reduce import argmax, reduce_mean
-from .shape import cat, reshape, slice
+from .shape import apart, cat, reshape, slice
 from .table import public
 
 #: The greatest size that may exceed the extent, as each window is computed by itself.
@@ -75,9 +75,11 @@ def _adaptive(x: Tensor, output_size: Sizes, name: str, is_max: bool) -> Tensor:
         window = [n // m for n, m in zip(have, sizes, strict=True)]
         return pooling_2d(PoolingHandle(window, window, 0, is_max), x)
     # From the last axis on, the first maximum is that in row-major order, as `pooling_2d` has it.
-    for axis, size in reversed(list(enumerate(sizes, x.rank - len(sizes)))):
+    # Means are faster from the first on, whose parts are long.
+    given, order = x, list(enumerate(sizes, x.rank - len(sizes)))
+    for axis, size in order[::-1] if is_max else order:
         x = _along(x, axis, size, is_max)
-    return x
+    return apart(x, given)
 
 
 @public()

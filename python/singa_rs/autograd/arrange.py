@@ -58,7 +58,7 @@ def roll(x: Tensor, shift: int | Sequence[int], axis: int | Sequence[int] | None
         before = (slice(None),) * along
         parts = [getitem(x, (*before, slice(cut, None))), getitem(x, (*before, slice(cut)))]
         x = cat(parts, along)
-    return x
+    return x if axes else clone(x)
 
 
 @public(methods="outer")

@@ -92,9 +92,9 @@ def _same(node: Binary, dy: Tensor) -> Tensor:
 
 def _to_base(node: Binary, dy: Tensor) -> Tensor:
     a, b = node.load(0), node.load(1)
-    slope = ops.mul(b, ops.op("binary", f="pow")(a, ops.scalar_op("sub", 1)(b)))
+    made = ops.mul(dy, ops.mul(b, ops.op("binary", f="pow")(a, ops.scalar_op("sub", 1)(b))))
     zero = ops.scalar_op("eq", 0)(b)  # a ** 0 is 1 for every a, also where a ** -1 is inf
-    return ops.mul(dy, ops.where(zero, ops.full((), 0, a), slope))
+    return ops.where(zero, ops.full((), 0, dy), made)
 
 
 def _to_exponent(node: Binary, dy: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from .mode import mode
 from .pooling import avg_pool
 from .repeat import depth_to_space, pad, space_to_depth
 from .sampling import uniform
-from .shape import plain_reshape, transpose
+from .shape import apart, plain_reshape, transpose
 from .table import public
 from .terms import wide
 
@@ -42,7 +42,7 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     n, channels, *rest = x.shape
     split = plain_reshape(x, (n, count, channels // count, *rest))
     order = [0, 2, 1, *range(3, split.rank)]
-    return plain_reshape(transpose(split, order), x.shape)
+    return apart(plain_reshape(transpose(split, order), x.shape), x)
 
 
 def _images(op: str, x: Tensor, by: int) -> Tensor:

@@ -22,10 +22,9 @@ from .casting import cast
 from .higher import gradients_of, stored
 from .mode import mode
 from .order import Order, Visit
-from .rule import Rule
 from .slots import Leaf, Part
 from .table import as_method, public
-from .tape import output_of, release, watched_leaves
+from .tape import Operator, output_of, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -329,7 +328,7 @@ def _complete(visit: Visit) -> tuple[Tensor, ...] | None:
 
 def _owned(visit: Visit, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
     """Which gradients are in memory that nothing else holds."""
-    if not isinstance(visit.node, Rule):
+    if type(visit.node).gradients is Operator.gradients:  # what the program may hold
         return [False] * len(grads)
     slot = visit.slots.get(0)
     only = len(dys) == 1 and slot is not None and slot.owned

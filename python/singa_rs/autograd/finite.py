@@ -16,7 +16,6 @@ from .casting import promoted
 from .index import where
 from .shape import clone
 from .table import public
-from .views import broadcasts
 
 
 def flags_of(x: Tensor, of_floats: Any, otherwise: bool) -> Tensor:
@@ -86,19 +85,20 @@ def masked_fill(x: Tensor, mask: Any, value: Any) -> Tensor:
 
     Args:
         x: any shape and dtype, which the result has, too.
-        mask: bool; it broadcasts to `x`.
+        mask: bool; shapes broadcast.
         value: a number, or a tensor of one element, which gets the gradient of those places.
 
     Raises:
         DTypeError: a mask of another dtype; a value that the dtype cannot hold.
-        ShapeError: a mask that does not broadcast to `x`; a value of several elements.
+        ShapeError: shapes that do not broadcast; a value of several elements.
     """
     mask, value = as_tensor(mask, x.device), as_tensor(value, x.device, x.dtype)
     if mask.dtype != bool_:
         raise DTypeError(f"masked_fill: got a mask of {mask.dtype.name}, want bool")
     if value.numel != 1:
         raise ShapeError(f"masked_fill: got a value of shape {value.shape}, want one element")
-    if not broadcasts(mask.shape, x.shape):
+    pairs = zip(reversed(mask.shape), reversed(x.shape), strict=False)
+    if any(m != n and 1 not in (m, n) for m, n in pairs):
         raise ShapeError(
             f"masked_fill: got a mask of shape {mask.shape} for {x.shape}, want one that broadcasts"
         )

@@ -134,7 +134,7 @@ def reshape(tensor: Tensor, shape: Any) -> Tensor:
 @of_tensor
 def transpose(t: Tensor, axes: Any = None) -> Tensor:
     """A view with the axes in another order, reversed by default."""
-    return t.transpose(axes)
+    return Tensor.transpose(t, axes)
 
 
 @of_tensor

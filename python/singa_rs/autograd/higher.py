@@ -303,7 +303,7 @@ def _again(node: Operator, dys: tuple[Tensor, ...], wanted: list[bool]) -> Any:
     """The gradients of a node's inputs, on the tape."""
     if isinstance(node, Select):
         return (selected(node, dys[0]),)
-    if not isinstance(node, Rule):
+    if type(node).gradients is Operator.gradients:
         raise GraphError(
             f"gradients: {node.name} cannot be differentiated again: the tape does not know what "
             "its backward is made of; create_graph=False does without"

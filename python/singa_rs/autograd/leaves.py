@@ -8,7 +8,7 @@ from ..tensor import Tensor
 
 #: `_stores_grad` of a tensor that is no more than asked for its gradient, in the place of True.
 _ASKED = 2
-#: The same of a parameter whose gradient is not stored for a while, in the place of False.
+#: The same of a frozen parameter, whose gradient is not stored for a while, in the place of False.
 _PAUSED = 0
 
 

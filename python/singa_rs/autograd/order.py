@@ -9,7 +9,6 @@ from .. import _core
 from .._core import GraphError
 from ..tensor import Tensor
 from .mode import Nodes
-from .rule import Rule
 from .slots import Leaf, Part, Slot
 from .tape import Edge, Operator, Port, Released, alive, made_by, release
 from .views import Select
@@ -123,9 +122,8 @@ def _selects(node: Operator) -> bool:
 
 def kept(node: Operator) -> Iterable[Tensor | _core.Saved]:
     """What a node kept for its gradient."""
-    if isinstance(node, Rule):
-        return [saved for saved in node.saved if saved is not None]
-    return node._held()
+    saved = [saved for saved in node.saved if saved is not None]
+    return saved + node._held() if type(node).gradients is Operator.gradients else saved
 
 
 def postorder(root: Operator) -> list[Operator]:

@@ -175,28 +175,47 @@ def fmin(a: Tensor, b: Any) -> Tensor:
     return _known("fmin", _MINIMUM, a, b)
 
 
+class _OfLogarithm(binary.CLASSES["Mul"]):
+    """`a * b`, where a gradient of 0 stays 0 beside a logarithm that does not exist."""
+
+    def to_a(self, dy: Tensor) -> Tensor:
+        made = ops.mul(dy, self.load(1))
+        is_nan, is_zero = ops.op("binary", f="ne")(made, made), ops.scalar_op("eq", 0)(dy)
+        lost = ops.op("binary", f="and")(is_nan, is_zero)
+        return ops.where(lost, ops.full((), 0, dy), made)
+
+
+def of_logarithm(a: Tensor, b: Tensor, log: Callable[[Tensor], Tensor], least: float) -> Tensor:
+    """`a * log(b)`, 0 where `a` is 0, unless `b` is NaN; from `least` down `log` is not finite."""
+    known = b.detach()
+    none = (a.detach() == 0) & ((known <= least) | (known == math.inf))
+    return where(none, 0.0, _OfLogarithm()(a, log(where(none, 1.0, b)))[0])
+
+
 @public(methods="xlogy")
 @rounded_once
 def xlogy(a: Tensor, b: Any) -> Tensor:
     """`a * log(b)`, 0 where `a` is 0, unless `b` is NaN (PyTorch xlogy); integers become
     float32."""
-    a, b = float_operands("xlogy", a, b)
-    known = b.detach()
-    none = (a.detach() == 0) & ((known <= 0) | (known == math.inf))
-    return where(none, 0.0, a * UNARY["log"](where(none, 1.0, b)))
+    return of_logarithm(*float_operands("xlogy", a, b), UNARY["log"], 0)
 
 
 @public(methods="lerp")
 @rounded_once
 def lerp(a: Tensor, b: Any, weight: Any) -> Tensor:
-    """`a + weight * (b - a)`, between `a` and `b` (PyTorch lerp); integers become float32.
+    """`a + weight * (b - a)`, between `a` and `b` (PyTorch lerp); from a weight of 0.5 on by the
+    distance from `b`, which a weight of 1 gives. Integers become float32.
 
     Args:
         a, b: tensors that broadcast.
         weight: a number or a tensor.
     """
     a, b, w = float_operands("lerp", a, b, weight)
-    return a + w * (b - a)
+    way = b - a
+    if isinstance(weight, (int, float)):
+        return a + w * way if weight < 0.5 else b + (w - 1) * way
+    is_near = w.detach() < 0.5
+    return where(is_near, a, b) + where(is_near, w, w - 1) * way
 
 
 @public(methods="addcmul")

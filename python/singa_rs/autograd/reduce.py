@@ -144,7 +144,7 @@ class ReduceProd(Reduction):
         zero = ops.scalar_op("eq", 0)(x)
         rest = ops.where(zero, ops.full((), 1, x), x)
         product, zeros = self._over("prod", rest), self._over("sum", ops.cast(zero, x.dtype))
-        none = ops.full((), 0, x)
+        none = self._nothing(x)
         others = ops.where(ops.scalar_op("eq", 0)(zeros), ops.div(product, rest), none)
         alone = ops.where(ops.scalar_op("eq", 1)(zeros), product, none)
         return (ops.mul(self.spread(dys[0]), ops.where(zero, alone, others)),)
@@ -163,6 +163,13 @@ class ReduceProd(Reduction):
         back = sorted(range(len(order)), key=order.__getitem__)
         others = ops.reshape(others, moved.shape).view_permute(back)
         return (ops.mul(self.spread(dys[0]), others),)
+
+    def _nothing(self, x: Tensor) -> Tensor:
+        """0 for each element, NaN where another one is infinite or NaN: their product with 0."""
+        lost = ops.cast(ops.scalar_op("ne", 0)(ops.sub(x, x)), x.dtype)
+        others = ops.sub(self._over("sum", lost), lost)
+        nan = ops.full((), math.nan, x)
+        return ops.where(ops.scalar_op("gt", 0)(others), nan, ops.full((), 0, x))
 
     def _over(self, f: str, x: Tensor) -> Tensor:
         return ops.reduce_op(f, self.over, True)(x) if self.over else x

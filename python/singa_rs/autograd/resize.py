@@ -18,7 +18,7 @@ from .casting import cast, floating
 from .index import gather
 from .mode import as_one
 from .reduce import as_axes
-from .shape import clone, transpose
+from .shape import apart, clone, transpose
 from .table import public
 from .terms import wide
 
@@ -185,7 +185,7 @@ def _along_axes(x: Tensor, changes: Sequence[tuple[int, Axis]], how: Mode) -> Te
     for along, axis in order:
         made = _resampled(made, axes.index(along), _taps(axis, how))
     made = transpose(made, [axes.index(a) for a in range(x.rank)])
-    return cast(made, x.dtype) if x.dtype.is_float else made
+    return apart(cast(made, x.dtype) if x.dtype.is_float else made, x)
 
 
 def _extents(x: Tensor, axes: tuple[int, ...], size: Any, scale: Any) -> list[tuple[int, Axis]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from ..compat.raw import raw_if
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from ..tensor.takers import TensorLike
 
 _P = ParamSpec("_P")
+_PACKAGE = f"{__name__.partition('.')[0]}."
+
+
+def _is_ours(method: Any) -> bool:
+    return str(getattr(method, "__module__", "")).startswith(_PACKAGE)
 
 
 class Rule(Operator):
@@ -32,6 +38,22 @@ class Rule(Operator):
     keeps: tuple[str, ...] = ()
     #: Those of them through which no gradient flows, such as targets and indices.
     constants: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A class with a `forward` or `backward` of a program's is one of the program's."""
+        super().__init_subclass__(**kwargs)
+        forward, backward = (_is_ours(method) for method in (cls.forward, cls.backward))
+        cls.differentiable = cls.differentiable or not backward
+        if (forward and backward) or cls.__call__ is Operator.__call__:
+            return
+        cls._ruled, cls.gradients, keep = cls.gradients, Operator.gradients, cls.keep
+        cls.__call__ = Operator.__call__
+
+        def keep_found(self: Rule, xs: Tensors, ys: Tensors) -> None:
+            with suppress(LookupError, TypeError, ValueError):  # of a `forward` without `super()`
+                keep(self, xs, ys)
+
+        cls.keep = keep_found
 
     def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The outputs."""
@@ -83,8 +105,12 @@ class Rule(Operator):
         """The gradients of all inputs, when called by hand: one, or a tuple in their order; raw
         tensors if `dys` are."""
         alive(self)
-        made = raw_if(self.gradients(dys, (True,) * len(self.edges)), dys)
+        made = raw_if(self._ruled(dys, (True,) * len(self.edges)), dys)
         return made[0] if len(made) == 1 else made
+
+    def _ruled(self, dys: Tensors, wanted: Sequence[bool]) -> Any:
+        """The gradients by this package's rule."""
+        return self.gradients(dys, wanted)
 
     def gradients_again(self, dys: Tensors, wanted: Sequence[bool]) -> Any:
         """As `gradients`, where these are to be differentiated: by operations whose gradients are

@@ -28,7 +28,7 @@ from .repeat import pad
 from .results import ValuesIndices
 from .scan import of_scalars
 from .searching import searchsorted
-from .shape import cat, plain_reshape
+from .shape import apart, cat, plain_reshape
 from .table import public
 from .terms import wide
 
@@ -103,7 +103,7 @@ def logcumsumexp(x: Tensor, axis: int = -1) -> Tensor:
         ValueError: an axis that `x` does not have.
     """
     (along,) = as_axes(whole(axis, "logcumsumexp: axis"), x.rank, "logcumsumexp")
-    return _doubling(floating(x), along, logaddexp)
+    return apart(_doubling(floating(x), along, logaddexp), x)
 
 
 @public()

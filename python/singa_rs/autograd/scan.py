@@ -50,23 +50,8 @@ class CumProd(CumSum):
     keeps = ("xs",)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """The products without the element, times `dy`, summed in the other direction: after the
-        first zero, only the gradient of that zero is left of them."""
-        (dy,), x, none = dys, self.load(0), ops.full((), 0, dys[0])
-        is_zero = ops.scalar_op("eq", 0)(x)
-        count = ops.op("scan", f="sum", axis=self.along, exclusive=False, reverse=self.reverse)
-        zeros = count(is_zero)
-        before = ops.scalar_op("eq", 0)(zeros)
-        first = ops.op("binary", f="and")(is_zero, ops.scalar_op("eq", 1)(zeros))
-        rest = ops.where(first, ops.full((), 1, x), x)
-        others = self.scan("sum", ops.mul(dy, self.scan("prod", rest)), back=True)
-        every = self.scan("sum", ops.mul(dy, self.scan("prod", x)), back=True)
-        divided = ops.div(every, ops.where(is_zero, ops.full((), 1, x), x))
-        return (ops.where(before, divided, ops.where(first, others, none)),)
-
-    def gradients_again(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """The product before each element, times the sum over what follows of `dy` and the product
-        up to there. Which elements are zero is nothing that could be differentiated."""
+        up to there, as no quotient has it beside zeros, infinities and NaN."""
         before = ops.op("scan", f="prod", axis=self.along, exclusive=True, reverse=self.reverse)
         x, dy = self.load(0), dys[0]
         if not x.numel:

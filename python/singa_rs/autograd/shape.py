@@ -97,6 +97,11 @@ def clone(x: Tensor) -> Tensor:
     return Clone()(x)[0]
 
 
+def apart(y: Tensor, x: Tensor) -> Tensor:
+    """`y`, cloned if it shares the memory of `x`, which writes into `y` must not reach."""
+    return clone(y) if y.shares_block(x) else y
+
+
 def _parts(shape: Sequence[int], axis: int, sizes: Sequence[int]) -> list[list[Any]]:
     """The ranges of consecutive parts of these sizes along an axis."""
     ends = itertools.accumulate(sizes)

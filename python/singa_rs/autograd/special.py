@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..tensor import Tensor
 from .casting import floating
-from .index import where
-from .pairs import float_operands
+from .pairs import float_operands, of_logarithm
 from .parametrised import Polygamma
 from .powers import log1p
 from .precision import rounded_once
@@ -52,7 +50,4 @@ def xlog1py(a: Tensor, b: Any) -> Tensor:
     Raises:
         ShapeError: shapes that do not broadcast.
     """
-    a, b = float_operands("xlog1py", a, b)
-    known = b.detach()
-    none = (a.detach() == 0) & ((known <= -1) | (known == math.inf))
-    return where(none, 0.0, a * log1p(where(none, 0.0, b)))
+    return of_logarithm(*float_operands("xlog1py", a, b), log1p, -1)

@@ -158,7 +158,7 @@ class Elementwise:
     acosh = _Row(
         "Acosh",
         "Inverse hyperbolic cosines (ONNX Acosh).",
-        slope=lambda x: (x - 1) ** -0.5 * (x + 1) ** -0.5,
+        slope=lambda x: (x.abs() - 1) ** -0.5 * (x.abs() + 1) ** -0.5,
     )
     asin = _Row(
         "Asin",

@@ -183,7 +183,7 @@ class Optimizer(Scheduled):
     def begin(self, epoch: int, lr: float, step: int = -1) -> None:
         """Sets the rate of the updates that follow, which are at this step."""
         rate = self._rate(epoch, float(lr), step)
-        if float(self.rate.init_value) != rate:
+        if float(vars(self)["rate"].init_value) != rate:
             self.rate = rate
 
     def _rate(self, epoch: int, lr: float, step: int) -> float:

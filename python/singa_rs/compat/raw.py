@@ -21,13 +21,17 @@ class CallableShape(tuple):
 class RawTensor(Tensor):
     """A tensor that also has the methods of SINGA's C++ tensor.
 
-    `RawTensor(shape[, dtype])` or `RawTensor(shape, device[, dtype])`.
+    `RawTensor(shape[, dtype])`, `RawTensor(shape, device[, dtype])`, or `RawTensor(t)`, on the same
+    memory.
     """
 
     def __init__(self, shape: Any = (), device: Any = None, dtype: Any = None) -> None:
         if device is not None and not isinstance(device, _core.Device):
             device, dtype = None, device
-        super().__init__(shape, device, dtype, requires_grad=False)
+        is_copy = isinstance(shape, Tensor)
+        super().__init__(() if is_copy else shape, device, dtype, requires_grad=False)
+        if is_copy:
+            self.rebind(shape)
 
     @property
     def shape(self) -> CallableShape:
@@ -49,6 +53,10 @@ class RawTensor(Tensor):
     def MemSize(self) -> int:
         """The size of the elements in bytes."""
         return self.nbytes
+
+    def transpose(self, axes: Any = None) -> Any:
+        """`is_transpose()`, or a view with axes in another order."""
+        return self.is_transpose() if axes is None else super().transpose(axes)
 
     def nDim(self) -> int:
         """The number of dimensions."""

@@ -118,7 +118,13 @@ kFloat32 = float32
 kFloat16 = float16
 kInt = int32
 Tensor = RawTensor
-VecTensor = list
+
+
+class VecTensor(list):
+    """A list with the methods of C++'s vector."""
+
+    push_back = list.append
+    size = list.__len__
 
 
 def _raw_of(made: tensor.Tensor) -> RawTensor:
@@ -213,7 +219,7 @@ def Transpose(x: tensor.Tensor, axes: Sequence[int]) -> RawTensor:
 
 def DefaultTranspose(x: tensor.Tensor) -> RawTensor:
     """A view with the axes in reverse order."""
-    return _raw_of(x.transpose())
+    return _raw_of(tensor.Tensor.transpose(x))
 
 
 def SoftMax(x: tensor.Tensor, axis: int = -1) -> RawTensor:

@@ -71,12 +71,14 @@ class Batches(Iterator[Any]):
 
     def _count(self) -> None:
         self._place.position += 1
+        self._loader._note(self._place.position)
 
     def _go_on(self) -> None:
         """Goes on to the next epoch, once."""
         with self._ending:
             if not self._is_over:
                 self._is_over = True
+                self._loader._note(0)
                 self._place.end()
 
     def close(self) -> None:

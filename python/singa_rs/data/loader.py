@@ -16,7 +16,7 @@ from .collating import staged
 from .draws import default_seed, key, order
 from .iteration import Batches, Place
 from .processes import Workers
-from .sharing import share_of
+from .sharing import note_weight, share_of
 from .sources import Job, Stream, source_of
 
 _MOST_WORKERS = 1024
@@ -207,8 +207,17 @@ class DataLoader:
             return 1.0
         if self._place.position == 0:
             raise ValueError("weight: no batch of this epoch was given yet")
-        before = (self._place.position - 1) * self._rows
+        return self._weight(self._place.position)
+
+    def _weight(self, position: int) -> float:
+        """The weight of the batch before a position."""
+        before = (position - 1) * self._rows
         return self._share.weight(min(self._rows, len(self._source) - before))
+
+    def _note(self, position: int) -> None:
+        """Lets layers know whether the rows of the batch before a position count; 0: the end."""
+        if self._share.size > 1:
+            note_weight(self._weight(position) if position else 1.0)
 
     def state_dict(self) -> dict[str, int]:
         """Where the latest iteration is, after the batch that it gave last: plain ints.

@@ -6,7 +6,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..device import Device
 from ..refusals import count
+from ..tensor import Tensor, full
+
+#: By device, 1, or 0 where the rows that this process was given last are another's.
+_counting: dict[Device, Tensor] = {}
+_is_counting = [1.0]
+
+
+def counting(device: Device) -> Tensor:
+    """Whether the rows that this process was given last count, 1 or 0, of shape (1,): the same
+    tensor each time, which a recorded step reads in each run."""
+    if device not in _counting:
+        _counting[device] = full((1,), _is_counting[0], device)
+    return _counting[device]
+
+
+def note_weight(weight: float) -> None:
+    """Tells `counting` the weight of a batch that is given."""
+    now = float(weight > 0)
+    if now != _is_counting[0]:
+        _is_counting[0] = now
+        for one in _counting.values():
+            one.set_value(now)
 
 
 class Share(NamedTuple):

@@ -16,3 +16,13 @@ class RankError(DistError):
     def __reduce__(self) -> tuple[type[RankError], tuple[int, str, tuple[str, ...]]]:
         """Copies are made of the parts, not of the message."""
         return RankError, (self.rank, self.text, self.others)
+
+
+def told(error: BaseException) -> str:
+    """The class and text of an error, in what UTF-8 can encode; of one that fails to tell its text,
+    the class."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = type(error).__name__
+    return text.encode(errors="backslashreplace").decode()

@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core, device
 from ..refusals import is_real
 from ..shown import shown
-from .faults import DistError
+from .faults import DistError, told
 from .place import Place, place_of
 
 #: How many seconds the others get to say what has happened before MPI ends them.
@@ -222,11 +222,11 @@ def ignore_steps() -> None:
         core.ignore_steps()
 
 
-def tell_failure(text: str) -> None:
+def tell_failure(error: BaseException) -> None:
     """Tells the others that this process has failed; their exchanges raise an error that says
     so."""
     if _state.group is not None and _state.group.core is not None:
-        _state.group.core.fail(text)
+        _state.group.core.fail(told(error))
 
 
 def _tell_others(
@@ -235,7 +235,7 @@ def _tell_others(
     """The hook for errors that end the process."""
     _state.has_failed = True
     if not isinstance(error, DistError):
-        tell_failure(f"{kind.__name__}: {error}")
+        tell_failure(error)
     _state.hook(kind, error, trace)
 
 

@@ -15,7 +15,7 @@ from ..refusals import is_integral
 from ..shown import shown
 from . import group
 from .children import end_with, how_it_ended, segment
-from .faults import DistError, RankError
+from .faults import DistError, RankError, told
 from .place import MOST_RANKS, Place
 
 #: How many seconds longer than the timeout the other ranks get to end after one has failed.
@@ -102,12 +102,14 @@ class _Rank:
     def outcome(self) -> _Outcome:
         """What the process, which has answered or ended, has come to."""
         try:
-            if self.pipe.poll():
-                return _Outcome(*pickle.loads(self.pipe.recv_bytes()))
-        except EOFError:
-            pass  # it ended without an answer
-        self.process.join()
-        return _Outcome(False, how_it_ended(self.process.exitcode))
+            answer = self.pipe.recv_bytes()
+        except (EOFError, OSError):  # it ended without an answer
+            self.process.join()
+            return _Outcome(False, how_it_ended(self.process.exitcode))
+        try:
+            return _Outcome(*pickle.loads(answer))
+        except Exception as error:
+            return _Outcome(False, f"returned what pickle cannot copy: {told(error)}")
 
     def end(self) -> None:
         """Ends the process if it still runs, and leaves no zombie."""
@@ -163,10 +165,10 @@ def _live(job: bytes, place: Place, timeout: float, parent: int, answers: Connec
     except BaseException as error:
         is_cause = not isinstance(error, DistError)
         if is_cause:
-            group.tell_failure(f"{type(error).__name__}: {error}")
-        told = "".join(traceback.format_exception(error)).rstrip()
+            group.tell_failure(error)
+        trace = "".join(traceback.format_exception(error)).rstrip()
         summary = traceback.format_exception_only(error)[-1].strip()
-        text = f"raised {summary}\n\n{told}"
+        text = f"raised {summary}\n\n{trace}"
         answer = pickle.dumps(_Outcome(False, text, is_cause))
     answers.send_bytes(answer)
     answers.close()

@@ -80,12 +80,12 @@ class Layer(metaclass=_LayerType):
     also be called by hand, repeatedly if needed. Both get tensors where a call gives NumPy arrays,
     as `from_numpy` makes them, unless the parameter is declared as something else.
 
-    Parameters are the tensor attributes with `stores_grad`; states are these and the tensor
-    attributes assigned outside `forward`. Layers below this one are found in attributes, in lists,
-    tuples and dictionaries held by attributes, and, if only a closure holds them, by having been
-    created in the constructor or called in `forward`. Names are paths in the outermost layer
-    (`blk1.conv.W`, `blocks.0.W`, `Conv2d_0.W`); a lone layer's are bare (`W`). `name` is a layer's
-    own path, or its class where it has none, unless the layer assigns something else.
+    Parameters are the tensor attributes with `stores_grad`, or with False in its place; states are
+    these and the tensor attributes assigned outside `forward`. Layers below this one are found in
+    attributes, in lists, tuples and dictionaries held by attributes, and, if only a closure holds
+    them, by having been created in the constructor or called in `forward`. Names are paths in the
+    outermost layer (`blk1.conv.W`, `blocks.0.W`, `Conv2d_0.W`); a lone layer's are bare (`W`).
+    `name` is a layer's own path, or its class where it has none, unless it assigns something else.
     """
 
     _is_layer = True

@@ -35,12 +35,17 @@ def _collection(layer: Layer) -> Iterator[tuple[Collection, bool]]:
         now.collection = outer
 
 
+def is_parameter(member: Tensor) -> bool:
+    """Whether a layer's tensor is a parameter, be it a frozen one (`autograd.leaves`)."""
+    return member._stores_grad is not False
+
+
 def _own(layer: Layer, parameters_only: bool, names: dict[int, str]) -> dict[str, Tensor]:
     states = () if parameters_only else layer._layer_node.states
     return {
         names[id(member)]: member
         for name, member in named_members(layer)
-        if isinstance(member, Tensor) and (member.stores_grad or name in states)
+        if isinstance(member, Tensor) and (is_parameter(member) or name in states)
     }
 
 
@@ -49,7 +54,9 @@ def get(layer: Layer, method: str) -> dict[str, Tensor]:
     with _collection(layer) as (call, _):
         found = _own(layer, method == "get_params", call.tree.names)
         for child in call.children(layer):
-            for name, tensor in getattr(child, method)().items():
+            # A program's own method may take tensors for granted that are yet to be made.
+            made = get(child, method) if child._makes_tensors() else getattr(child, method)()
+            for name, tensor in made.items():
                 if found.setdefault(name, tensor) is not tensor:
                     raise ValueError(f"{method}: two tensors have the name {name!r}")
     return found
@@ -63,7 +70,7 @@ def states_of(layer: Layer, seen: set[int]) -> Iterator[Tensor]:
     seen.add(id(layer))
     found, states = list(named_members(layer)), layer._layer_node.states
     for name, one in found:
-        if isinstance(one, Tensor) and (one.stores_grad or name in states):
+        if isinstance(one, Tensor) and (is_parameter(one) or name in states):
             yield one
     for child in [*(one for _, one in found if not isinstance(one, Tensor)), *alive(layer)]:
         yield from states_of(child, seen)
@@ -88,7 +95,10 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
                 if name in values:
                     tensor.copy_from(values[name])
         for child in call.children(layer):
-            getattr(child, method)(values)
+            if child._makes_tensors():
+                put(child, method, reader, values)
+            else:
+                getattr(child, method)(values)
 
 
 def staged(
@@ -145,7 +155,7 @@ def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dic
 def own_params(layer: Layer) -> dict[str, Tensor]:
     """The parameters of the layer itself, by their names in it."""
     found = named_members(layer)
-    return {name: one for name, one in found if isinstance(one, Tensor) and one.stores_grad}
+    return {name: one for name, one in found if isinstance(one, Tensor) and is_parameter(one)}
 
 
 def below(layer: Layer) -> list[Layer]:
@@ -183,7 +193,7 @@ def settle(layer: Layer) -> None:
         if isinstance(member, Tensor):
             full = join(layer._layer_node.path, name)
             rename(member, full)
-            member.set_account("parameters" if member.stores_grad else "states")
+            member.set_account("parameters" if is_parameter(member) else "states")
             for node, key in _claims(full, owners(layer)):
                 claims.append((node.pending, key))
                 if not _is_skipped(full, member.shape, node, key):

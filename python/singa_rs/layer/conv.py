@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from .. import autograd, initializer
 from ..tensor import Tensor
 from . import activation as activations
-from .base import Layer
 from .check import at_most, axes, count, features, flag, float_input
 from .parameters import normal, parameter
-from .window import Window
+from .window import SETTINGS, Window, Windowed
 
 if TYPE_CHECKING:
     from .typed import Activation, Fill, Padding, Sizes
@@ -45,7 +44,7 @@ def _twice(name: str, what: str) -> TypeError:
     return TypeError(f"{name}: got {what} twice, {want}")
 
 
-class Conv(Layer):
+class Conv(Windowed):
     """What convolutions of any number of spatial axes share, and their transposes."""
 
     #: The number of spatial axes.
@@ -135,7 +134,8 @@ class Conv(Layer):
         self.kernel_size = self.window.kernel
         self.stride, self.dilation = self.window.stride, self.window.dilation
         self.bias = flag(bias, f"{name}: bias")
-        self.activation = activations.get(activation, f"{name}: activation")
+        activations.get(activation, f"{name}: activation")
+        self.activation = activation
         self.kernel_init = kernel_init and initializer.get(kernel_init, f"{name}: kernel_init")
         self.bias_init = initializer.get(bias_init, f"{name}: bias_init")
 
@@ -154,6 +154,7 @@ class Conv(Layer):
         spread = 2.0 / (each * math.prod(self.kernel_size) + self.nb_kernels)
         fill = self.kernel_init or normal(spread)
         self.W = self._weight(each, x, fill, f"{name}: kernel_init")
+        self.b: Any = None
         if self.bias:
             self.b = parameter((self.nb_kernels,), x, self.bias_init, f"{name}: bias_init")
 
@@ -178,7 +179,8 @@ class Conv(Layer):
         is_one = x.rank == self._axes + 1
         x = autograd.unsqueeze(x, 0) if is_one else x
         y = self._apply(x, self.b if self.bias else None)
-        y = y if self.activation is None else self.activation(y)
+        activation = activations.get(self.activation, f"{type(self).__name__}: activation")
+        y = y if activation is None else activation(y)
         return autograd.squeeze(y, 0) if is_one else y
 
 
@@ -203,7 +205,7 @@ class Conv2d(Conv):
         return autograd.ConvHandle(self.kernel_size, self.stride, pads, self.dilation, self.group)
 
     def _apply(self, x: Tensor, b: Tensor | None) -> Tensor:
-        if self.window.is_same:
+        if self.window.is_same or "handle" not in self.__dict__:
             self.handle = self._handle(x.shape)
         return autograd.conv2d(self.handle, x, self.W, b)
 
@@ -215,7 +217,7 @@ class Conv3d(Conv):
     _axes = 3
 
 
-class SeparableConv2d(Layer):
+class SeparableConv2d(Windowed):
     """A convolution of each channel by itself, `depthwise_conv`, and a 1x1 convolution across
     channels, `point_conv` (Chollet, Xception, 2017)."""
 
@@ -262,12 +264,17 @@ class SeparableConv2d(Layer):
         if channels:
             self.in_channels = count(channels[0], "SeparableConv2d: in_channels")
         self.nb_kernels = count(nb_kernels, "SeparableConv2d: nb_kernels")
+        self.kernel_size, self.stride = kernel_size, stride
         self.window = Window("SeparableConv2d", kernel_size, stride, padding)
         self.bias = flag(bias, "SeparableConv2d: bias")
-        self.point_conv = Conv2d(self.nb_kernels, 1, bias=self.bias)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in SETTINGS and self._initialized:
+            setattr(self.depthwise_conv, name, value)
 
     def initialize(self, x: Tensor) -> None:
-        """Makes `depthwise_conv`, which has a kernel for each channel."""
+        """Makes `depthwise_conv`, which has a kernel for each channel, and `point_conv`."""
         axes(x, "SeparableConv2d", 3, 4)
         self.in_channels = features(x, "SeparableConv2d", x.rank - 3, self.in_channels)
         window = self.window
@@ -279,7 +286,9 @@ class SeparableConv2d(Layer):
             group=self.in_channels,
             bias=self.bias,
             pad_mode=window.pad_mode,
+            dilation=window.dilation,
         )
+        self.point_conv = Conv2d(self.nb_kernels, 1, bias=self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in, H, W) -> (N, nb_kernels, H', W'), or both without N."""

@@ -73,7 +73,8 @@ class Linear(Layer):
             in_features = count(in_features, "Linear: in_features")
         self.in_features = in_features
         self.bias = flag(bias, "Linear: bias")
-        self.activation = activations.get(activation, "Linear: activation")
+        activations.get(activation, "Linear: activation")
+        self.activation = activation
         self.kernel_init = kernel_init and initializer.get(kernel_init, "Linear: kernel_init")
         self.bias_init = initializer.get(bias_init, "Linear: bias_init")
 
@@ -84,6 +85,7 @@ class Linear(Layer):
         spread = 2.0 / max(1, self.in_features + self.out_features)
         shape = (self.in_features, self.out_features)
         self.W = parameter(shape, x, self.kernel_init or normal(spread), "Linear: kernel_init")
+        self.b: Any = None
         if self.bias:
             self.b = parameter((self.out_features,), x, self.bias_init, "Linear: bias_init")
 
@@ -98,7 +100,8 @@ class Linear(Layer):
         if self.bias:
             b = autograd.cast(self.b, y.dtype)
             y = autograd.add_bias(y, b) if len(y.shape) == 2 else autograd.add(y, b)
-        return y if self.activation is None else self.activation(y)
+        activation = activations.get(self.activation, "Linear: activation")
+        return y if activation is None else activation(y)
 
 
 class Gemm(Layer):
@@ -143,6 +146,7 @@ class Gemm(Layer):
         spread = 2.0 / max(1, sum(shape))
         fill = self.kernel_init or normal(spread)
         self.W = parameter(shape[::-1] if self.transB else shape, x, fill, "Gemm: kernel_init")
+        self.b: Any = None
         if self.bias:
             self.b = parameter(self.bias_shape, x, self.bias_init, "Gemm: bias_init")
 

@@ -37,7 +37,7 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     """
     learns = flag(requires_grad, "Parameter: requires_grad")
     made = _parameter(data, "Parameter").detach()
-    made.requires_grad = made.stores_grad = learns
+    made.requires_grad, made._stores_grad = learns, learns or 0  # of a frozen parameter
     return made
 
 

@@ -8,13 +8,13 @@ from .. import autograd
 from ..tensor import Tensor
 from .base import Layer
 from .check import axes, count, exponent, flag, float_input, numbers, paddings
-from .window import Window
+from .window import Window, Windowed
 
 if TYPE_CHECKING:
     from .typed import Padding, Sizes
 
 
-class _Pool(Layer):
+class _Pool(Windowed):
     #: The number of spatial axes.
     _axes: ClassVar[int]
 
@@ -153,7 +153,7 @@ class Pooling2d(_Pool):
             ShapeError: a different number of axes, or an image smaller than the window.
         """
         axes(x, type(self).__name__, 4)
-        if self.window.is_same:
+        if self.window.is_same or "handle" not in self.__dict__:
             self.handle = self._handle(x.shape)
         return autograd.pooling_2d(self.handle, x)
 
@@ -198,6 +198,11 @@ def _as_images(x: Tensor, layer: str) -> Tensor:
 
 class _Pool1d(_Pool):
     """Windows along the last axis, as those of images."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("kernel_size", "stride", "padding", "dilation") and isinstance(value, int):
+            value = (int(name != "padding"), value)
+        super().__setattr__(name, value)
 
     def initialize(self, x: Tensor) -> None:
         """Makes `handle`."""

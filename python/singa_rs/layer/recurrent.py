@@ -121,6 +121,8 @@ class RNN(PlainSteps, RNN_Base):
         y = autograd.add_bias(autograd.matmul(x, Wx) + autograd.matmul(h, Wh), b)
         return autograd.relu(y) if self.nonlinearity == "relu" else autograd.tanh(y)
 
+    _joint = step_forward
+
 
 class LSTM(PlainSteps, RNN_Base):
     """Layers of long short-term memory (Hochreiter and Schmidhuber, 1997; ONNX LSTM, PyTorch LSTM).
@@ -268,6 +270,8 @@ class LSTM(PlainSteps, RNN_Base):
         i, f, o = (autograd.sigmoid(gate(name)) for name in "ifo")
         c = f * c + i * autograd.tanh(gate("g"))
         return o * autograd.tanh(c), c
+
+    _joint = step_forward
 
 
 def _pair(state: Any, name: str) -> tuple[Tensor | None, Tensor | None]:

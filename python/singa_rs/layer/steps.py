@@ -21,6 +21,8 @@ class PlainSteps(Layer):
 
     #: What the names of the gates' parameters end in; one empty name if there are no gates.
     plain: ClassVar[tuple[str, ...]]
+    #: The `step_forward` that is run for all steps at once.
+    _joint: ClassVar[Any]
     #: SINGA's names of the arguments, and the names here.
     names: ClassVar[dict[str, str]]
 
@@ -78,6 +80,8 @@ class PlainSteps(Layer):
 
     def _plain(self, xs: Sequence[Tensor], state: Any) -> Any:
         """SINGA's results for its arguments."""
+        if self.step_forward != self._joint:
+            return self._stepped(xs, state)
         self._check_plain(xs)
         if not hasattr(self, "Wx" if self.plain == ("",) else "Wx_i"):
             name = type(self).__name__
@@ -95,6 +99,19 @@ class PlainSteps(Layer):
             x, self._joined("Wx"), self._joined("Wh"), b, *starts, gate_order="ifog"
         )
         return _list(y), h, c
+
+    def _stepped(self, xs: Sequence[Tensor], state: Any) -> Any:
+        """The same by a program's own `step_forward`."""
+        is_pair = self.plain != ("",)
+        weights = () if is_pair else (self.Wx, self.Wh, self.b)
+        none = Tensor((xs[0].shape[0], self.hidden_size), xs[0].device, xs[0].dtype)
+        given = state if is_pair and state is not None else (state,) * (1 + is_pair)
+        states, ys = [none if one is None else one.clone() for one in given], []
+        for x in xs:
+            made = self.step_forward(x, *states, *weights)
+            states = list(made) if is_pair else [made]
+            ys.append(states[0])
+        return ys, *states
 
 
 def _start(t: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:

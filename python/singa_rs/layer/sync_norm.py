@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import autograd, dist
 from ..dist.functional import all_reduce
 from ..errors import ShapeError
+from ..record import making_state
 from ..tensor import Tensor, full
 from .norm import BatchNorm, wide_dtype
 
@@ -43,9 +44,9 @@ class SyncBatchNorm(BatchNorm):
         over = (0, *range(2, x.rank))
         total, count = _sum_and_count(x, over)
         centred = x - self._by_channel(total / count, x)
-        var = all_reduce(autograd.reduce_sum(centred * centred, over, False)) / count
+        var = _all_reduce(autograd.reduce_sum(centred * centred, over, False)) / count
         if self.track_running_stats:
-            self._take((total / count).detach(), var.detach() * (count / (count - 1)))
+            self._take((total / count).detach(), var.detach() * (count / (count - 1).clip(1.0)))
         scale, bias = (one.as_type(x.dtype) for one in self._weights(x))
         scale = scale / autograd.sqrt(var + self.eps)
         return centred * self._by_channel(scale, x) + self._by_channel(bias, x)
@@ -59,5 +60,14 @@ def _sum_and_count(x: Tensor, over: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """The sums over all ranks of each channel's values, and of their number, in one exchange."""
     channels = x.shape[1]
     own = full((1,), x.numel // channels, x.device, x.dtype)
-    both = all_reduce(autograd.cat([autograd.reduce_sum(x, over, False), own], 0))
+    both = _all_reduce(autograd.cat([autograd.reduce_sum(x, over, False), own], 0))
     return both[:channels], both[channels:].detach()
+
+
+def _all_reduce(x: Tensor) -> Tensor:
+    """The sum over all ranks whose rows count."""
+    from ..data.sharing import counting  # data loads when it is first used
+
+    with making_state():
+        counts = counting(x.device)
+    return all_reduce(x * counts.as_type(x.dtype))

@@ -130,7 +130,7 @@ class Tree:
 
 def rename(tensor: Tensor, name: str) -> None:
     """Names a tensor by its path, unless the user named it or an operation made it."""
-    if not tensor.is_dummy():
+    if tensor._creator is not None:
         return
     tensor.__dict__["_is_member"] = True
     given = tensor.name

@@ -7,6 +7,7 @@ from typing import Any
 from ..autograd import windows
 from ..errors import ShapeError
 from ..tensor.keys import Settings
+from .base import Layer
 from .check import flag, numbers, paddings
 
 
@@ -54,6 +55,13 @@ class Window(Settings):
         if self.pad_mode != "NOTSET" and any(self.pads):
             raise ValueError(f"{layer}: padding: got {pads!r} with pad_mode {pad_mode!r}, want 0")
 
+    def changed(self, name: str, value: Any) -> Window:
+        """A window with another setting. A `pad_mode` takes the place of padding."""
+        of = {**vars(self), name: value}
+        pads = 0 if name == "pad_mode" else of["pads"]
+        how = (of["stride"], pads, of["dilation"], of["pad_mode"], len(self.kernel))
+        return Window(self.layer, of["kernel"], *how, of["ceil_mode"])
+
     @property
     def is_same(self) -> bool:
         """Whether the padding depends on the input's size."""
@@ -83,3 +91,26 @@ class Window(Settings):
                     f"want at least the window's {reach[axis]}"
                 )
         return pads
+
+
+#: A layer's settings, as its window has them.
+SETTINGS = {"kernel_size": "kernel", "padding": "pads"}
+SETTINGS |= {name: name for name in ("stride", "dilation", "pad_mode", "ceil_mode")}
+
+
+class Windowed(Layer):
+    """A layer whose settings may be assigned, which changes its window."""
+
+    window: Window
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        window, of = self.__dict__.get("window"), SETTINGS.get(name)
+        if window is not None and of is not None:
+            if getattr(window, of) != value:
+                if of == "kernel" and "W" in self.__dict__:
+                    want = f"want {window.kernel}, as W has"
+                    raise ValueError(f"{type(self).__name__}.{name}: got {value!r}, {want}")
+                self.window = window.changed(of, value)
+                self.__dict__.pop("handle", None)
+            value = getattr(self.window, of) if of in ("kernel", "stride", "dilation") else value
+        super().__setattr__(name, value)

@@ -147,7 +147,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
         warn_user(f"{message}; define {want}, or call eval() or train() first", UserWarning)
 
     def _warn_of_cut(self, args: tuple[Any, ...]) -> None:
-        if any(isinstance(x, Tensor) and x.requires_grad and not x.is_dummy() for x in args):
+        if any(isinstance(x, Tensor) and x.requires_grad and x._creator is not None for x in args):
             name = type(self).__name__
             message = f"{name}: is in evaluation mode, so no gradient flows through it"
             warn_user(message, UserWarning)

@@ -82,7 +82,6 @@ class Optimizer(Hinted, Scheduled):
     clip_value_limit: Tensor
     #: What PyTorch has where the learning rate is not given.
     _usual_lr: ClassVar[float] = 0.01
-    #: The optimizer whose group this is.
     _parent: Optimizer | None = None
     _params: Selection | None = None
     _groups: tuple[Optimizer, ...] = ()
@@ -125,7 +124,7 @@ class Optimizer(Hinted, Scheduled):
         """The class with its hyperparameters, but those that are off."""
         shown = []
         for name in type(self).hyperparameters:
-            schedule = self.__dict__.get(name)
+            schedule = getattr(self, name) if name in vars(self) else None
             if type(schedule) is Constant:
                 if schedule.init_value or name == "lr":
                     shown.append(f"{name}={schedule.init_value:g}")
@@ -226,7 +225,11 @@ class Optimizer(Hinted, Scheduled):
         as they are. The sums of `accumulate` start from zero nevertheless, as they may be what is
         not finite.
         """
-        self._train(loss)
+        if self.call != self._call:
+            self.call(loss)
+            self.step()
+        else:
+            self._train(loss)
 
     def _train(self, loss: Tensor, exchange: Exchange | None = None) -> None:
         """`self(loss)`, whose gradients are exchanged with other processes first."""
@@ -243,6 +246,9 @@ class Optimizer(Hinted, Scheduled):
         """
         with updating(), full_precision() as scale:
             self._update(loss, scale)
+
+    #: What a subclass may override, as in SINGA.
+    _call = call
 
     def _update(
         self, loss: Tensor, scale: Scale | None, exchange: Exchange | None = None
@@ -269,7 +275,9 @@ class Optimizer(Hinted, Scheduled):
             with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
                 exchange.member(self, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
-            sums.used(param)
+            if exchange.is_done(param):
+                sums.used(param)
+        exchange.end()
         sums.end()
         if param is None and (others or self._params is not None):
             raise nothing_selected(type(self).__name__, self._params)

@@ -46,6 +46,13 @@ class Exchange:
         """The squared norm of all gradients, given that of this rank's."""
         return square
 
+    def is_done(self, param: Tensor) -> bool:
+        """Whether an update of what comes out is one of the parameters, before `end`."""
+        return True
+
+    def end(self) -> None:
+        """Everything has been updated."""
+
     def on_all(self, is_finite: Tensor) -> Tensor:
         """Whether a condition that holds here, as the argument says, holds on all ranks; a bool."""
         return is_finite

@@ -24,7 +24,8 @@ from .assigned import ASSIGNED, Place, assigned, staged_places
 from .holding import keep_written, on, scalar, value_at
 from .moments import Moments, are_whole, restoring
 from .names import COUNTER, SCHEDULES
-from .schedule import READ, Constant, DecayScheduler, number
+from .noted import READ, Noting
+from .schedule import Constant, DecayScheduler, number
 
 
 def moments_by_name(kind: str, doc: str) -> Any:
@@ -62,6 +63,8 @@ class Scheduled(constants.Follows):
     #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
     hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {}
     _moments: Moments
+    #: The optimizer whose group this is.
+    _parent: Any = None
     #: Whether the tensors of the hyperparameters are float64.
     _is_double = False
     #: The hyperparameters that were assigned since construction.
@@ -177,7 +180,7 @@ class Scheduled(constants.Follows):
 
     def _widen(self, name: str, holder: str) -> None:
         argument = f"{type(self).__name__}: {name}"
-        schedule, before = getattr(self, name), getattr(self, holder)
+        schedule, before = vars(self)[name], getattr(self, holder)
         is_as_assigned = self._versions.get(argument) == before.version
         with making_state():
             made = self._made(argument, schedule)
@@ -211,7 +214,7 @@ class Scheduled(constants.Follows):
 
     def _uses(self, name: str) -> bool:
         """Whether a hyperparameter is anything but the constant 0."""
-        schedule = getattr(self, name)
+        schedule = vars(self if name in vars(self) else self._parent)[name]
         return type(schedule) is not Constant or schedule.init_value != 0
 
     def _schedules(self) -> Iterator[tuple[str, DecayScheduler, Tensor]]:
@@ -253,6 +256,9 @@ class Scheduled(constants.Follows):
         cls.__init__ = _ending(cls.__init__)  # type: ignore[method-assign]
         own = (holder for holder, _ in cls.hyperparameters.values())
         cls._own = attrgetter("step_counter", *own)
+        for name in cls.hyperparameters:
+            if not any(name in vars(one) for one in cls.__mro__):
+                setattr(cls, name, Noting(name))
 
     #: Reads the step counter and the tensors of the hyperparameters.
     _own: ClassVar[Callable[[Any], tuple[Tensor, ...]]] = attrgetter("step_counter", "lr_value")
@@ -294,6 +300,10 @@ class Scheduled(constants.Follows):
         Raises:
             TypeError, ValueError, ShapeError: before anything is written.
         """
+        self._staged_states(states)()
+
+    def _staged_states(self, states: Mapping[str, Any]) -> Callable[[], None]:
+        """Checks states, and returns a function that copies them into the tensors."""
         name = f"{type(self).__name__}.set_states"
         states = mapping(states, name)
         others = states.keys() - {COUNTER, *self._state_kinds}
@@ -310,16 +320,20 @@ class Scheduled(constants.Follows):
         own = self._states_of(changed)
         given = mapping(states.get(SCHEDULES, {}), f"{name}: {SCHEDULES}")
         kept = staged(f"{name}: {SCHEDULES}", {k: (own[k], given[k]) for k in given if k in own})
-        for place, schedule in changed:
-            place.assign(schedule)
-        for key, value in kept.items():
-            own[key].copy_from(value)
-        if step:
-            self.step_counter.copy_from(step[0])
-        for holder, value in self._values(self.step_counter) if step or kept or changed else ():
-            holder.copy_from(value)
-        for write in moments:
-            write()
+
+        def write() -> None:
+            for place, schedule in changed:
+                place.assign(schedule)
+            for key, value in kept.items():
+                own[key].copy_from(value)
+            if step:
+                self.step_counter.copy_from(step[0])
+            for holder, value in self._values(self.step_counter) if step or kept or changed else ():
+                holder.copy_from(value)
+            for moment in moments:
+                moment()
+
+        return write
 
     def _states_of(self, changed: list[tuple[Place, DecayScheduler]]) -> dict[str, Tensor]:
         """The states of schedules, as they are after changes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from ..autograd.mode import mode
 from ..record.by_identity import ByIdentity
 
 
@@ -25,3 +26,24 @@ class Noted:
     def items(self) -> list[tuple[Any, str]]:
         """Each object that lives, with each of its names."""
         return [(one, name) for one, names in self._found.items() for name in names]
+
+
+#: By optimizer or group, the hyperparameters that recorded steps have read, on which they depend.
+READ = Noted()
+
+
+class Noting:
+    """The attribute of a hyperparameter."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        if self._name not in getattr(owner, "__dict__", ()):
+            raise AttributeError(f"{kind.__name__} has no {self._name}")
+        if mode.nodes is not None:
+            READ.add(owner, self._name)
+        return vars(owner)[self._name]
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars(owner)[self._name] = value

@@ -31,6 +31,7 @@ def backward(loss: Tensor, scale: Scale | None) -> Iterable[Pair]:
 
 
 def _unscaled(loss: Tensor, factor: Tensor) -> Iterator[Pair]:
+    factor = factor.reshape(())  # beside which every gradient keeps its shape
     seed = autograd.cast(factor.reshape(loss.shape), loss.dtype)
     for param, grad in autograd.backward(loss, seed):
         with autograd.no_grad():

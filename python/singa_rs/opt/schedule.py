@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from .. import tensor
-from ..autograd.mode import mode
 from ..layer.check import flag, tensors
 from ..record import note_change
 from ..refusals import Hinted, is_real
@@ -125,9 +124,6 @@ class Constant(DecayScheduler):
         return Tensor((1,), step.device, tensor.float64).set_value(self.init_value)
 
     def __float__(self) -> float:
-        if mode.nodes is not None:  # as the step depends on it
-            for owner, name in self._places():
-                READ.add(owner, name)
         return self.init_value
 
     def __bool__(self) -> bool:
@@ -149,8 +145,6 @@ class Constant(DecayScheduler):
 
 #: By constant, the hyperparameters of optimizers and groups that it is, or was.
 OWNERS: WeakKeyDictionary[Constant, Noted] = WeakKeyDictionary()
-#: By optimizer or group, the hyperparameters whose numbers recorded steps have read.
-READ = Noted()
 
 
 class ExponentialDecay(DecayScheduler):

@@ -15,6 +15,7 @@ from ..autograd.order import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from ..tensor.keys import EXACT, Same
+from .places import slots
 from .snapshot import Snapshot
 from .tracers import is_itself
 from .trees import (
@@ -72,8 +73,11 @@ class Call:
 
     def is_eager(self) -> bool:
         """Whether gradients of the step would flow on, through an argument, to what made it; or an
-        argument is an array of text or objects, which no key describes."""
+        argument is an array of text or objects, which no key describes, or a tensor with slots,
+        which its tracer would lack."""
         if any(isinstance(one, np.ndarray) for one in self.objects):
+            return True
+        if any(type(x) is not Tensor and slots(type(x)) for x in self.tensors):
             return True
         return self.training and not self.paused and any(map(has_history, self.tensors))
 

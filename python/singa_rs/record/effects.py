@@ -181,9 +181,16 @@ def _empty(cache: Any, added: int) -> None:
         cache.cache_clear()
 
 
+def _reclass(value: Any, kind: type) -> None:
+    """Makes an object one of a class again, where the step has changed that."""
+    if type(value) is not kind:
+        object.__setattr__(value, "__class__", kind)
+
+
 def _write_back(owner: Any, key: Any, value: Any) -> None:
     now = places.read(owner, key)
-    is_shorter = now is places.NOTHING and isinstance(owner, (list, deque, bytearray))
+    is_item = isinstance(owner, (list, deque, bytearray)) and type(key) is not places.Slot
+    is_shorter = is_item and now is places.NOTHING
     if now is not value and not is_shorter:
         places.write(owner, key, value)
 
@@ -199,6 +206,8 @@ class Undo:
         self.tapping = Tapping()
         objects = [call.root, *(one for _, one in before.objects)]
         self._restore = [one._remember() for one in objects]
+        kinds = [one[::2] for one in before.fixtures if one[1] == "__class__"]
+        self._kinds = [*kinds, *((one, type(one)) for one in objects)]
         self._contents, self._outer, self._caches = before.contents, before.outer, before.caches
         items = [before.items[path] for path in before.outside]
         # Layers and the like restore their own.
@@ -241,6 +250,8 @@ class Undo:
                 later.callback(places.refill, container, copy)
             for restore in reversed(self._restore):
                 later.callback(restore, keep_state)
+            for one, kind in self._kinds:  # first, as it decides on attributes
+                later.callback(_reclass, one, kind)
 
     def _restore_arrays(self) -> None:
         for array, elements in self._arrays:

@@ -304,6 +304,9 @@ class GraphFunction:
     ) -> None:
         """Counts recordings that are of no use; after too many the function stays eager. If its
         warning is raised as an error, the call has had no effect."""
+        if due is None and self.history.owes({entry.verified for entry in self.entries}):
+            self._stay_eager(f"replays do not make up for recordings; reason of the last: {reason}")
+            return
         if isinstance(verdict, str):
             self._unequal += 1
             if self._unequal >= MOST_UNEQUAL:

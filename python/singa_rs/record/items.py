@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .places import Place
+from .places import Place, Slot
 
 
 class Alias(NamedTuple):
@@ -38,7 +38,11 @@ class Item(NamedTuple):
         """Where it is."""
         return Place(self.owner, self.key)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no other value can be written there, or not any."""
+        return isinstance(self.owner, (tuple, bytearray)) and type(self.key) is not Slot
+
     def alone(self) -> Item:
         """The same without the owner; what nothing can be written to loses its key."""
-        is_fixed = isinstance(self.owner, (tuple, bytearray))
-        return Item(None, None if is_fixed else self.key, self.value)
+        return Item(None, None if self.is_fixed else self.key, self.value)

@@ -14,7 +14,7 @@ from . import places
 from .effects import changes, kind
 from .items import Alias, Item
 from .memory import Memory
-from .places import NOTHING, Place
+from .places import NOTHING, Place, Slot
 from .snapshot import Snapshot
 from .state import note_change
 from .trees import is_named
@@ -155,6 +155,8 @@ class Leaving:
             if above == path or above not in after.items:
                 return None
             path, item = above, after.items[above]
+        if type(item.key) is Slot:
+            return path
         if item.key is None or isinstance(item.owner, (tuple, set, frozenset)):
             return None
         is_new = path not in self._before.items and isinstance(item.owner, (list, deque))

@@ -57,10 +57,12 @@ def write(owner: Any, key: Any, value: Any) -> None:
         _base(owner).__setitem__(owner, key, value)
     elif isinstance(owner, type):
         type.__setattr__(owner, key, value)
-    elif key in (attributes := own_attributes(owner)) or not _is_in_class(type(owner), key):
+    elif key in (attributes := own_attributes(owner)) or not hasattr(
+        slot := getattr(type(owner), key, None), "__set__"
+    ):
         attributes[key] = value
-    else:  # a slot
-        object.__setattr__(owner, key, value)
+    else:  # tensors have a __setattr__ of their own
+        slot.__set__(owner, value)
 
 
 def _clear(owner: Any, key: Any) -> None:
@@ -72,7 +74,7 @@ def _clear(owner: Any, key: Any) -> None:
     elif key in (attributes := own_attributes(owner)):
         del attributes[key]
     elif hasattr(owner, key):  # a slot
-        object.__delattr__(owner, key)
+        getattr(type(owner), key).__delete__(owner)
 
 
 def refill(container: Any, items: Any) -> None:
@@ -133,11 +135,6 @@ def in_slots(value: Any) -> list[tuple[str, Any]]:
     """The slots of an object with their values, NOTHING for those that are empty."""
     as_key = Slot if isinstance(value, CONTAINERS) else str
     return [(as_key(name), getattr(value, name, NOTHING)) for name in slots(type(value))]
-
-
-def _is_in_class(kind: type, name: str) -> bool:
-    """Whether a class or one of its bases has something of this name."""
-    return any(name in vars(cls) for cls in kind.__mro__)
 
 
 def _is_full(cell: CellType) -> bool:

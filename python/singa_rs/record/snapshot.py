@@ -37,7 +37,7 @@ from .free_variables import (
 from .items import Alias, Item, Kind
 from .looks import LONGEST, is_plain, looks
 from .memory import Memory, Spot, is_steady, memory
-from .places import CONTAINERS, NOTHING, Slot, attributes_of, copied, slots
+from .places import CONTAINERS, NOTHING, Slot, attributes_of, copied, in_slots
 from .trees import OF_TENSORS, given_name
 from .unseen import added, is_cache, is_generator
 
@@ -94,6 +94,7 @@ class Snapshot:
         self._left, self._later = LONGEST, deque[tuple[str, Read]]()
         self._depth, self._deep = 0, deque[tuple[bool, _Look, str, Any]]()
         self._root, self._is_watched, self._is_loose, self._is_outside = root, watched, False, False
+        self.items["__class__"] = Item(None, None, Kind(type(root)))
         self._attributes("", root)
         self._is_loose = True
         for index, value in enumerate(given):
@@ -228,8 +229,8 @@ class Snapshot:
         if is_seen and not isinstance(value, Operator):
             self.contents.append((attributes, attributes.copy()))
             self.fixtures.append((value, "__dict__", attributes))
-            if type(value).__flags__ & _HEAP_TYPE:  # objects of others cannot change their class
-                self.fixtures.append((value, "__class__", type(value)))
+        if type(value).__flags__ & _HEAP_TYPE:  # objects of others cannot change their class
+            self.fixtures.append((value, "__class__", type(value)))
         self._below(self._inside, path, value)
         self._later.extend((path, read) for read in outside(value))
         self._asks = self._asks or asks_identity(value)
@@ -325,12 +326,14 @@ class Snapshot:
         name = value._name if value._stores_grad else given_name(value)
         if name is not None:
             self._put(f"{path}.name", Item(value, "name", key_of(name)))
-        if is_first and not OF_TENSORS.issuperset(value.__dict__):
+        if is_first and not (type(value) is Tensor and OF_TENSORS.issuperset(value.__dict__)):
             self._below(self._marks, path, value)
 
     def _marks(self, path: str, value: Tensor) -> None:
         for name in sorted(value.__dict__.keys() - OF_TENSORS):
             self._value(f"{path}.{name}", value, name, value.__dict__[name])
+        for name, one in in_slots(value):
+            self._read(path, Read(name, value, name, one, is_silent=True))
 
     def _looked_at(self, path: str, owner: Any, key: Any, value: Any) -> None:
         self._put(path, Item(owner, key, key_of(value)))
@@ -347,7 +350,7 @@ class Snapshot:
         if not is_constant and not self._is_first(path, owner, key, value):
             return
         self._put(path, Item(owner, key, (type(value), len(value))))
-        if hasattr(value, "__dict__") or slots(type(value)):
+        if hasattr(value, "__dict__") or type(value).__flags__ & _HEAP_TYPE:
             self._object(path, value)
         if isinstance(value, deque):
             self._value(f"{path}.maxlen", None, None, value.maxlen)

@@ -58,9 +58,7 @@ def holds_number(item: Item | None) -> bool:
 
 def is_number(item: Item | None) -> bool:
     """Whether there is a number, at a place where another one can be written."""
-    if item is None or not holds_number(item):
-        return False
-    return item.key is not None and not isinstance(item.owner, (tuple, bytearray))
+    return item is not None and holds_number(item) and item.key is not None and not item.is_fixed
 
 
 class Path(str):

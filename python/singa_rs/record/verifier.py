@@ -83,6 +83,8 @@ class VerifiedGraph:
     ) -> None:
         """`recorded` runs the operations as recorded; without it no run is compared."""
         self.graph, self._every, self._runs = graph, every, 0
+        #: How many runs its function has counted.
+        self.counted = 0
         #: None as soon as no later run will be compared.
         self.recorded = recorded
         #: The outcome of the last comparison, as text.

@@ -232,8 +232,8 @@ class Tensor(Conversions, Writes, _core.Handle):
         return self.numel == 0
 
     def is_dummy(self) -> bool:
-        """Whether no operation made it."""
-        return self._creator is None
+        """Whether no operation made it, and it has no name (SINGA is_dummy)."""
+        return self._creator is None and self._name is None
 
     def is_transpose(self) -> bool:
         """Whether the elements are not in row-major order."""
@@ -263,7 +263,8 @@ class Tensor(Conversions, Writes, _core.Handle):
         value = _flag(value, "stores_grad")
         if self._stores_grad != value:
             _core.note_change()
-        self._stores_grad = value
+            is_frozen = self._stores_grad is True and "_is_member" in self.__dict__
+            self._stores_grad = 0 if is_frozen else value
         if value and self._creator is not None:
             self._retain()
 

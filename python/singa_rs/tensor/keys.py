@@ -36,18 +36,23 @@ class Settings:
 
 
 class Same:
-    """An object that equals only itself, as long as it lives; held by a weak reference where that
-    is possible."""
+    """An object that equals only itself, as long as it lives and is of its class; held by a weak
+    reference where that is possible."""
 
-    __slots__ = ("_get", "_hash", "kind")
+    __slots__ = ("_get", "_hash", "_kind")
 
     def __init__(self, value: Any) -> None:
-        self.kind = type(value).__name__
+        self._kind = type(value)  # which the program may change
         self._hash = id(value)
         try:
             self._get: Callable[[], Any] = weakref.ref(value)
         except TypeError:
             self._get = lambda: value
+
+    @property
+    def kind(self) -> str:
+        """The name of its class."""
+        return self._kind.__name__
 
     def get(self) -> Any:
         """The object, or None if it is gone."""
@@ -60,7 +65,7 @@ class Same:
         if not isinstance(other, Same):
             return NotImplemented
         own = self._get()
-        return own is not None and own is other._get()
+        return own is not None and own is other._get() and self._kind is other._kind
 
     def __repr__(self) -> str:
         return f"a {self.kind}"

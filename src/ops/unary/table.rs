@@ -95,8 +95,8 @@ macro_rules! unary_rows {
                 ["asinh(x)", "dy / asinh_slope(x)"];
             /// The inverse hyperbolic cosine.
             Acosh "acosh" COSTLY { x => x.acosh::<L>() } {}
-                { Input; dy, x => dy / ((x - T::ONE).sqrt() * (x + T::ONE).sqrt()) }
-                ["acosh(x)", "dy / (sqrt(x - T(1)) * sqrt(x + T(1)))"];
+                { Input; dy, x => dy / ((x.abs() - T::ONE).sqrt() * (x.abs() + T::ONE).sqrt()) }
+                ["acosh(x)", "dy / (sqrt(magnitude(x) - T(1)) * sqrt(magnitude(x) + T(1)))"];
             /// The inverse hyperbolic tangent.
             Atanh "atanh" COSTLY { x => x.atanh::<L>() } {}
                 { Input; dy, x => dy / ((T::ONE - x) * (T::ONE + x)) }

@@ -47,6 +47,9 @@ class _Windowed:
     """What a layer with a window tells of its padding, unless the program assigns something else to
     these attributes."""
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, _reordered(value) if name == "padding" else value)
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:

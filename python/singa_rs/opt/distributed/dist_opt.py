@@ -24,7 +24,7 @@ from .gradients import RESIDUAL, VELOCITY, Clipped, Sparsified, averages, check_
 from .low_rank import FACTOR, Factored, LowRank
 from .options import form, joined, size, stage
 from .own import of_all_ranks, of_this_rank, own_place, warn_of_place
-from .partial import Partitions, average
+from .partial import Partitions
 from .parts import Parts
 from .sharded import Shares, check
 from .whole import copied, divided_states, gathered_states
@@ -167,10 +167,13 @@ class DistOpt(Parts, Watched):
         limit = self._limit(threshold, "backward_and_update", measures=True)
         if self.shard:
             check(self.opt, self.shard)
+            if self._owns("update", "all_reduce", "fused_all_reduce", "wait"):
+                got = f"shard={self.shard} and methods of its own"
+                raise ValueError(f"{type(self).__name__}: got {got}, want shard=0")
         if self._shares is not None:
             self._shares.train(self.opt, loss, limit)
         else:
-            self.opt._train(loss, Exchange(averages(limit, self._agreed)))
+            self.opt._train(loss, self._by(averages(limit, self._agreed), limit, ""))
 
     def backward_and_update_half(
         self,
@@ -197,9 +200,9 @@ class DistOpt(Parts, Watched):
             raise ValueError(
                 f"backward_and_update_half: got wire {wire!r:.80}, want 'float16' or 'bfloat16'"
             )
-
         passed = averages(limit, self._agreed, partial(started, wire=wire))
-        self.opt._train(loss, Clipped(clip_Value, passed) if is_clipping else Exchange(passed))
+        make = partial(Clipped, clip_Value) if is_clipping else Exchange
+        self.opt._train(loss, self._by(passed, limit, "_half", make))
 
     def backward_and_partial_update(self, loss: Tensor, threshold: int | None = None) -> None:
         """Backward, the update by this rank's own gradients, averages of some parameters over all
@@ -209,14 +212,15 @@ class DistOpt(Parts, Watched):
         Raises:
             DistError: as `backward_and_update`.
         """
-        found = Partitions(self._limit(threshold, "backward_and_partial_update", False))
+        limit = self._limit(threshold, "backward_and_partial_update", False)
+        found = Partitions(limit)
         self.__dict__["_is_apart"] = True  # which is nothing that a recorded step reads
         self.opt._train(loss, Exchange(found.noted))
         parts = found.parts()
         if parts:
             now = self.partial % len(parts)
             self._agreed.check(parts[now])
-            average(parts[now])
+            self._average(parts[now], limit)
             self.partial = (now + 1) % len(parts)
 
     def backward_and_sparse_update(
@@ -253,7 +257,7 @@ class DistOpt(Parts, Watched):
             check_unscaled("sparse updates and corr=True")
         kept = self._kept if corrects else None
         start = Sparsified(share, top_k, kept, float(momentum))
-        self.opt._train(loss, Exchange(averages(limit, self._agreed, start)))
+        self.opt._train(loss, self._by(averages(limit, self._agreed, start)))
 
     def backward_and_low_rank_update(
         self, loss: Tensor, rank: int = 2, threshold: int | None = None
@@ -273,7 +277,7 @@ class DistOpt(Parts, Watched):
         columns = size(rank, f"{name}: rank")
         check_unscaled("low-rank updates")
         limit = self._limit(threshold, name, divides=False)
-        self.opt._train(loss, Exchange(averages(limit, self._agreed, LowRank(columns, self._kept))))
+        self.opt._train(loss, self._by(averages(limit, self._agreed, LowRank(columns, self._kept))))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
         """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` 2 or 3

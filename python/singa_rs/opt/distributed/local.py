@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ... import autograd
 from ...layer.check import mapping
+from ...record import once_run
 from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair, noting
@@ -46,7 +47,7 @@ class LocalSGD(Watched):
         local_steps: how many steps were taken.
     """
 
-    _hidden = frozenset({"_anchors", "_agreed"})
+    _hidden = frozenset({"_anchors", "_agreed", "_anchored"})
 
     def __init__(self, inner: Optimizer, every: int, outer: Optimizer | None = None) -> None:
         """`inner`: what updates parameters in every step.
@@ -55,21 +56,23 @@ class LocalSGD(Watched):
             TypeError: no optimizer, or no int.
             ValueError: `every` is below 1; `outer` clips or has `params`, which it cannot use.
         """
-        for name, one in (("inner", inner), ("outer", outer)):
-            if not isinstance(one, Optimizer) and not (name == "outer" and one is None):
-                want = f"LocalSGD: got {type(one).__name__} for {name}, want an Optimizer"
-                raise TypeError(want)
-        steps = size(every, "LocalSGD: every")
-        if outer is not None:
-            _check_outer(outer)
-        self.opt, self.outer, self.every = inner, outer, steps
-        self.local_steps = 0
+        self.opt, self.outer, self.every = inner, outer, every
+        #: How many steps were taken in this round.
+        self.local_steps = self._place = 0
         self._anchors, self._agreed = Moments(ANCHOR), Agreement()
+        #: The names of the anchors that have a value.
+        self._anchored: set[str] = set()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "every":
+            value = size(value, "LocalSGD: every")
+        elif name in ("opt", "outer"):
+            _check("inner" if name == "opt" else name, value)
+        super().__setattr__(name, value)
 
     def _turn(self) -> _Turn:
         """Steps at the same place of their rounds share a recording, whatever their number."""
-        place = self.local_steps % self.every
-        return _Turn(self.outer is not None and place == 0, place == self.every - 1)
+        return _Turn(self.outer is not None and self._place == 0, self._place >= self.every - 1)
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes; given True, it keeps later anchors."""
@@ -82,6 +85,7 @@ class LocalSGD(Watched):
         Raises:
             DistError: another rank has failed, not come in time, or has other parameters.
         """
+        _check("outer", self.outer)
         turn, params = self._turn(), []
         self.opt._train(loss, Exchange(partial(self._noted, turn=turn, params=params)))
         if turn.is_last:
@@ -89,17 +93,29 @@ class LocalSGD(Watched):
             average(params)
             if self.outer is not None:
                 self._update(self.outer, params)
+        self._place = 0 if turn.is_last else self._place + 1
         self.local_steps += 1
 
     def _noted(self, pairs: Iterable[Pair], turn: _Turn, params: list[Tensor]) -> Iterable[Pair]:
-        """The pairs as they are. Parameters are noted, and anchored when a round begins."""
+        """The pairs as they are. Parameters are noted, and anchored if there is an outer update."""
 
         def note(param: Tensor, _: Tensor) -> None:
             params.append(param)
-            if turn.is_first:
-                self._anchor(param).copy_from(param)
+            if self.outer is not None:
+                self._begin(param, turn.is_first)
 
         return noting(pairs, note)
+
+    def _begin(self, param: Tensor, is_first: bool) -> None:
+        """Anchors a parameter in the first step of a round, or where it first has a gradient."""
+        name = self._anchors.name_of(param)
+        if is_first:
+            self._anchored.add(name)
+        elif name in self._anchored:
+            return
+        else:
+            once_run(lambda: self._anchored.add(name), "a round has a further parameter")
+        self._anchor(param).copy_from(param)
 
     def _anchor(self, param: Tensor) -> Tensor:
         return self._anchors.of(param, param.name, ANCHOR)
@@ -112,6 +128,7 @@ class LocalSGD(Watched):
                 change = (anchor - param.as_type(anchor.dtype)).as_type(param.dtype)
                 param.copy_from(anchor)
                 outer.apply(param.name, param, change)
+                anchor.copy_from(param)  # for rounds in whose first step it has no gradient
         outer.step()
 
     def accumulate(self, loss: Tensor) -> None:
@@ -119,10 +136,11 @@ class LocalSGD(Watched):
         self.opt.accumulate(loss)
 
     def get_states(self) -> dict[str, Any]:
-        """Those of the optimizers, "inner" and "outer", "local_steps", and the "anchor" of each
-        parameter. They are this rank's own, which of several "rank" and "ranks" tell."""
+        """Those of the optimizers, "inner" and "outer", "local_steps", "place", which is how many
+        of them are in this round, and the "anchor" of each parameter. They are this rank's own,
+        which of several "rank" and "ranks" tell."""
         states: dict[str, Any] = {"inner": self.opt.get_states(), "local_steps": self.local_steps}
-        states |= own_place()
+        states |= {"place": self._place, **own_place()}
         if self.outer is not None:
             anchors = {**self._anchors.waiting(ANCHOR), **self._anchors.named(ANCHOR)}
             states |= {"outer": self.outer.get_states(), ANCHOR: anchors}
@@ -133,7 +151,8 @@ class LocalSGD(Watched):
         that are another rank's.
 
         Raises:
-            TypeError, ValueError, ShapeError: a state that is missing or does not fit.
+            TypeError, ValueError, ShapeError: a state that is missing or does not fit. Nothing has
+                been written.
         """
         name = "LocalSGD.set_states"
         found = mapping(states, name)
@@ -141,18 +160,27 @@ class LocalSGD(Watched):
         if missing := [key for key in wanted if key not in found]:
             raise ValueError(f"{name}: got no {missing[0]!r}, want {wanted}")
         steps = size(found["local_steps"], f"{name}: local_steps", 0)
+        place = size(found.get("place", steps % self.every), f"{name}: place", 0)
+        self.opt._staged_states(found["inner"])
         if self.outer is not None:
             write = self._anchors.staged(name, ANCHOR, mapping(found[ANCHOR], f"{name}: {ANCHOR}"))
             self.outer.set_states(found["outer"])
             write()
+            self._anchored = set(found[ANCHOR])
         self.opt.set_states(found["inner"])
         warn_of_place(name, found)
-        self.local_steps = steps
+        self.local_steps, self._place = steps, place
 
 
-def _check_outer(outer: Optimizer) -> None:
-    """Refuses what looks at all gradients before the first update."""
-    clips = [name for name in ("clip_norm", "clip_value") if outer._uses(name)]
-    if clips or outer._params is not None:
-        what = clips[0] if clips else "params"
-        raise ValueError(f"LocalSGD: got an outer {type(outer).__name__} with {what}, want none")
+def _check(argument: str, one: Any) -> None:
+    """Refuses what is no optimizer, and an outer one that looks at all gradients before the first
+    update."""
+    kind = type(one).__name__
+    if argument == "outer" and one is None:
+        return
+    if not isinstance(one, Optimizer):
+        raise TypeError(f"LocalSGD: got {kind} for {argument}, want an Optimizer")
+    used = [name for name in ("clip_norm", "clip_value") if one._uses(name)]
+    used += [] if one._params is None else ["params"]
+    if used and argument == "outer":
+        raise ValueError(f"LocalSGD: got an outer {kind} with {used[0]}, want none")

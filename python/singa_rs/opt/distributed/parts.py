@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 from ... import autograd
 from ...dist.communicator import Communicator
 from ...layer.check import tensors
 from ...tensor import Tensor
 from ..base import Optimizer
+from ..exchange import Exchange, Pair
+from .gradients import filled
+from .partial import average
 
 
 class Parts:
@@ -17,6 +23,7 @@ class Parts:
     opt: Optimizer
     communicator: Communicator
     world_size: int
+    _agreed: Any
 
     def update(self, param: Tensor, grad: Tensor) -> None:
         """Updates a parameter by a sum of the gradients of all ranks, which is divided by their
@@ -67,3 +74,43 @@ class Parts:
     def wait(self) -> None:
         """Waits for all exchanges that were begun."""
         self.communicator.wait()
+
+    def _owns(self, *names: str) -> bool:
+        """Whether a program has methods of its own in the place of some of these."""
+        return any(
+            getattr(getattr(self, one), "__func__", None) is not vars(Parts)[one] for one in names
+        )
+
+    def _by(
+        self, passed: Any, limit: int = 0, kind: str | None = None, make: Any = Exchange
+    ) -> Exchange:
+        """A step's exchange, which calls the program's own methods, as SINGA's steps do."""
+        if kind is not None and self._owns(f"all_reduce{kind}", f"fused_all_reduce{kind}", "wait"):
+            passed = partial(self._averaged, limit, kind)
+        made = make(passed)
+        if self._owns("update"):
+            made.member = lambda *_: SimpleNamespace(apply=self._apply)
+        return made
+
+    def _apply(self, _: str, param: Tensor, mean: Tensor) -> None:
+        self.update(param, mean * self.world_size)
+
+    def _averaged(self, limit: int, kind: str, pairs: Iterable[Pair]) -> Iterable[Pair]:
+        done: list[Pair] = []
+        for bucket in filled(pairs, limit, self._agreed):
+            done += bucket
+            grads = [grad.data for _, grad in bucket]
+            if grads[0].numel > limit:
+                getattr(self, f"all_reduce{kind}")(*grads)
+            else:
+                getattr(self, f"fused_all_reduce{kind}")(grads)
+        self.wait()
+        with autograd.no_grad():
+            return [(param, grad / self.world_size) for param, grad in done]
+
+    def _average(self, params: list[Tensor], limit: int) -> None:
+        """Averages parameters over all ranks, in place."""
+        if not self._owns("all_reduce", "fused_all_reduce", "wait"):
+            return average(params)
+        for param, mean in self._averaged(limit, "", zip(params, params, strict=True)):
+            param.copy_from(mean)

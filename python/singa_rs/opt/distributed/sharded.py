@@ -77,10 +77,7 @@ class Shares:
         Raises:
             ValueError: other gradients than in earlier steps.
         """
-        step = Divided(self, optimizer, limit)
-        optimizer._train(loss, step)
-        gathering().end()
-        step.gather()
+        optimizer._train(loss, Divided(self, optimizer, limit))
         if self.turn():
             once_run(self.divide, "the first step with shard=3 divides the parameters")
 
@@ -233,9 +230,14 @@ class Divided(Exchange):
         """Whether it is true on all ranks."""
         return on_all(is_finite)
 
-    def gather(self) -> None:
+    def is_done(self, param: Tensor) -> bool:
+        """Whether all parameters of a share are divided, so that it is where they are."""
+        return not self.updated[id(param)].whole()
+
+    def end(self) -> None:
         """Writes the updated shares of all ranks into the parameters, except where all are
         divided."""
+        gathering().end()
         shares = [share for share in self.updated.values() if share.whole()]
         with autograd.no_grad():
             works = [gathered(share.tensor, _receivers(share.params)) for share in shares]

@@ -25,13 +25,30 @@ const GRAIN: usize = 256;
 /// # Errors
 /// [`Error::DType`] for types that are not added.
 pub fn scatter_rows(op: &ScatterRows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let rows = Rows::new(op.name(), io, width);
-    if op.adds {
-        return Ok(crate::dispatch!(wide io[0].dtype,
-            T => rows.kernel(|to: &mut T, from: T| *to = to.plus(from)),
-            else => return Err(only_stored(op.name(), io[0].dtype))));
-    }
-    Ok(by_size!(io[0].dtype.size(), T => rows.kernel(|to: &mut T, from: T| *to = from)))
+    let join: Join = if op.adds {
+        crate::dispatch!(wide io[0].dtype,
+            T => joined(|to: T, from: T| to.plus(from)),
+            else => return Err(only_stored(op.name(), io[0].dtype)))
+    } else {
+        by_size!(io[0].dtype.size(), T => joined(|_: T, from: T| from))
+    };
+    Ok(Rows::new(op.name(), io, width).kernel(join))
+}
+
+/// Joins adjacent elements with so many others, which are so many elements apart.
+type Join = Box<dyn Fn(*mut u8, *const u8, usize, isize) + Send + Sync>;
+
+fn joined<T: Copy + 'static>(join: impl Fn(T, T) -> T + Send + Sync + 'static) -> Join {
+    Box::new(move |to, from, count, step| {
+        let (to, from) = (to.cast::<T>(), from.cast::<T>());
+        for k in 0..count {
+            // SAFETY: the caller names elements of the result and of the updates.
+            unsafe {
+                let to = to.add(k);
+                *to = join(*to, *from.offset(k as isize * step));
+            }
+        }
+    })
 }
 
 struct Rows {
@@ -44,6 +61,8 @@ struct Rows {
     elements: Walk<1>,
     /// The number of rows of x.
     count: usize,
+    /// Bytes of an element.
+    size: usize,
     width: usize,
 }
 
@@ -53,14 +72,12 @@ impl Rows {
         let [places, updates, elements] = [&dims([io[1]])[..], &of_updates[..1], &of_updates[1..]]
             .map(|dims| Walk::new(dims.iter().copied()));
         let copy = mover(io[0], io[3], width);
-        Rows { name, copy, places, updates, elements, count: io[0].shape[0], width: width.0 }
+        let (count, size, width) = (io[0].shape[0], io[0].dtype.size(), width.0);
+        Rows { name, copy, places, updates, elements, count, size, width }
     }
 
     /// Joins each element of an update with what is at its place.
-    fn kernel<T: Copy + 'static>(
-        self,
-        join: impl Fn(&mut T, T) + Send + Sync + 'static,
-    ) -> Arc<dyn Kernel> {
+    fn kernel(self, join: Join) -> Arc<dyn Kernel> {
         kernel(0, move |io| {
             check_places(self.name, &self.places, self.count, io, self.width)?;
             let at = [io.input::<u8>(0).cast_mut(), io.output::<u8>(0)];
@@ -75,37 +92,28 @@ impl Rows {
     }
 
     /// The places, in order.
-    fn places(&self, io: &Io) -> impl Iterator<Item = i64> {
+    fn places(&self, io: &Io) -> impl Iterator<Item = usize> {
         let from = io.input::<i64>(1);
+        let places = self.places.offsets(0..self.places.elements());
         // SAFETY: the walk is over the places.
-        self.places.offsets(0..self.places.elements()).map(move |[at]| unsafe { *from.offset(at) })
+        places.map(move |[at]| unsafe { *from.offset(at) } as usize)
     }
 
-    /// Joins some columns of all updates, in their order.
-    fn write<T: Copy>(&self, io: &Io, columns: Range<usize>, join: &impl Fn(&mut T, T)) {
+    /// Joins some columns of all updates, in their order. The places were checked, the walks are
+    /// over the updates, and these columns belong to one thread.
+    fn write(&self, io: &Io, columns: Range<usize>, join: &Join) {
         let (length, step) = (self.elements.elements(), self.elements.inner().strides[0]);
+        let to = |at: usize| io.output::<u8>(0).wrapping_add(at * self.size);
+        let from = |at: isize| io.input::<u8>(2).wrapping_offset(at * self.size as isize);
         let rows = self.updates.offsets(0..self.updates.elements());
-        let pairs = self.places(io).zip(rows);
-        if length == 1 {
-            // SAFETY: as below.
-            return pairs.for_each(|(place, [row])| unsafe {
-                join(&mut *io.output::<T>(0).add(place as usize), *io.input::<T>(2).offset(row));
-            });
-        }
-        for (place, [row]) in pairs {
+        for (place, [row]) in self.places(io).zip(rows) {
+            if length == 1 {
+                join(to(place), from(row), 1, 1);
+                continue;
+            }
             let mut column = columns.start;
             for ([at], n) in self.elements.runs(columns.clone()) {
-                for k in 0..n {
-                    // SAFETY: the places were checked, the walks are over the updates, and these
-                    // columns belong to one thread.
-                    unsafe {
-                        let from = io.input::<T>(2).offset(row + at + k as isize * step);
-                        join(
-                            &mut *io.output::<T>(0).add(place as usize * length + column + k),
-                            *from,
-                        );
-                    }
-                }
+                join(to(place * length + column), from(row + at), n, step);
                 column += n;
             }
         }
