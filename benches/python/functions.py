@@ -104,6 +104,22 @@ CASES = [
     ),
     *(
         (
+            f"{name} {window}",
+            shape,
+            lambda x, n=name, w=window, s=step: getattr(autograd, n)(x, w, s),
+            lambda x, n=name, w=window, s=step: getattr(F, n)(x, w, s),
+            True,
+        )
+        for name in ("max_pool2d", "avg_pool2d")
+        for shape, window, step in (
+            ((16, 512, 7, 7), 7, 7),
+            ((16, 64, 56, 56), 2, 2),
+            ((8, 64, 112, 112), 3, 2),
+        )
+    ),
+    ("remainder", (512, 1024), lambda x: x % 0.3, lambda x: x % 0.3, True),
+    *(
+        (
             f"cummax axis {axis}",
             (1000, 1000),
             lambda x, a=axis: x.cummax(a)[0],

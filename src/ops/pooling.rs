@@ -229,6 +229,11 @@ impl Family for MaxPoolGrad {
         &[1]
     }
 
+    /// The index is one that [`MaxPool`] made.
+    fn may_fail(&self) -> bool {
+        false
+    }
+
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, index] = exactly(self.name(), inputs)?;
         check_images(self.name(), dy, self.window.rank(), false)?;

@@ -294,7 +294,7 @@ impl Draft {
         if step.call.effects.host {
             self.hosts.insert(member);
         }
-        if step.call.kind.family().may_fail() {
+        if step.may_fail() {
             self.faults.insert(member);
         }
         for place in &step.inputs {

@@ -53,6 +53,12 @@ impl Op {
         self.inputs.iter().chain(&self.outputs)
     }
 
+    /// Whether its inputs' values can make it fail. Updates of states are left out, which fail only
+    /// by a number that they share, of steps or positions.
+    pub fn may_fail(&self) -> bool {
+        self.call.effects.state.is_empty() && self.call.kind.family().may_fail()
+    }
+
     /// Whether its inputs' values can make it fail, and all of those are in blocks that are `given`,
     /// so that they can be checked before a run.
     pub fn is_checked_before(&self, given: impl Fn(u32) -> bool) -> bool {

@@ -110,7 +110,7 @@ fn precedence(queue: &Queue, roles: &[Role]) -> Edges {
 /// as (later, earlier).
 fn around_barriers(ops: &[Op], roles: &[Role], written: &[bool]) -> Vec<(usize, u32)> {
     let is_given = |b: u32| roles[b as usize] == Role::Argument && !written[b as usize];
-    let may_fail = |op: &Op| op.call.kind.family().may_fail() && !op.is_checked_before(is_given);
+    let may_fail = |op: &Op| op.may_fail() && !op.is_checked_before(is_given);
     let is_barrier = |op: &Op| op.call.effects.host || may_fail(op);
     let barriers: Vec<u32> = numbers(ops, is_barrier).collect();
     let is_seen = |op: &Op| {
