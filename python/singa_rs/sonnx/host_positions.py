@@ -87,6 +87,6 @@ def pad(
 
 #: By ONNX's names.
 OF_POSITIONS: dict[str, Callable[..., Any]] = {
-    "Pad": pad, "ScatterElements": scatter_elements, "ScatterND": scatter_nd, "TopK": top_k,
-    "Unique": unique,
+    "NonZero": lambda x: np.argwhere(x).T, "Pad": pad, "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd, "TopK": top_k, "Unique": unique,
 }  # fmt: skip
