@@ -48,6 +48,14 @@ pub enum Role {
     Temporary,
 }
 
+impl Role {
+    /// Whether the block exists before each run, so that what a run writes there lasts, whatever
+    /// becomes of the run.
+    pub fn lasts(self) -> bool {
+        matches!(self, Role::Argument | Role::Captured)
+    }
+}
+
 /// Operations in order, with their analysis and memory plan. It owns no tensor memory.
 #[derive(Debug)]
 pub struct Graph {

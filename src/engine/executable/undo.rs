@@ -9,7 +9,7 @@ use super::Executable;
 use crate::block::Block;
 use crate::device::heap;
 use crate::error::Result;
-use crate::graph::{Role, Stopped};
+use crate::graph::Stopped;
 use crate::ops::View;
 
 /// Before blocks of so many bytes are saved, the heap returns what it has free: kernels that ran
@@ -88,7 +88,7 @@ impl Executable {
         let mut spans = FxHashMap::<u32, Range<usize>>::default();
         for (n, op) in self.graph.ops().iter().enumerate() {
             for block in op.outputs.iter().map(|place| place.block) {
-                if matches!(self.graph.roles()[block as usize], Role::Captured | Role::Argument) {
+                if self.graph.roles()[block as usize].lasts() {
                     spans.entry(block).or_insert(n..n);
                 }
             }

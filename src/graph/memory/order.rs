@@ -113,11 +113,8 @@ fn around_barriers(ops: &[Op], roles: &[Role], written: &[bool]) -> Vec<(usize, 
     let may_fail = |op: &Op| op.may_fail() && !op.is_checked_before(is_given);
     let is_barrier = |op: &Op| op.call.effects.host || may_fail(op);
     let barriers: Vec<u32> = numbers(ops, is_barrier).collect();
-    let is_seen = |op: &Op| {
-        let mut roles = op.outputs.iter().map(|to| roles[to.block as usize]);
-        roles.any(|role| matches!(role, Role::Argument | Role::Captured))
-    };
-    let writes = numbers(ops, |op| is_seen(op) && !is_barrier(op));
+    let lasts = |op: &Op| op.outputs.iter().any(|to| roles[to.block as usize].lasts());
+    let writes = numbers(ops, |op| lasts(op) && !is_barrier(op));
     let around = writes.flat_map(|node| neighbours(&barriers, node));
     around.chain(barriers.windows(2).map(|pair| (pair[1] as usize, pair[0]))).collect()
 }

@@ -3,8 +3,8 @@
 
 use super::{Fused, Inputs, as_links, as_producer, fuse};
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::Draft;
-use crate::graph::{Place, Role};
 use crate::kernels::Fusing;
 use crate::rewrite::matching::At;
 
@@ -44,10 +44,9 @@ fn place_for(from: At, to: At, made: &Place) -> Option<usize> {
     let is_untouched = |output: &Place| {
         from.holds_until(output, to) && !draft.is_read_between(output.block, from.n, to.n)
     };
-    let is_seen =
-        |output: &Place| matches!(draft.role(output.block), Role::Argument | Role::Captured);
-    // What is there after a run is written only if nothing before it fails.
-    let is_safe = !to.outputs.iter().any(is_seen) || !draft.has_fault_between(from.n, to.n);
+    // What lasts is written only if nothing before it fails.
+    let lasts = to.outputs.iter().any(|output| draft.role(output.block).lasts());
+    let is_safe = !lasts || !draft.has_fault_between(from.n, to.n);
     if is_safe && to.inputs.iter().all(holds) && to.outputs.iter().all(is_untouched) {
         return Some(from.n);
     }
