@@ -1,7 +1,6 @@
 //! A graph as text: a short summary for people, JSON for programs.
 
-use std::collections::BTreeMap;
-
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::graph::{Graph, Place, Role};
@@ -53,10 +52,10 @@ impl Graph {
 
     /// The operations with their counts, the most frequent first.
     fn operations(&self) -> String {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
         self.ops().iter().for_each(|op| *counts.entry(op.call.name()).or_default() += 1);
         let mut counts: Vec<_> = counts.into_iter().collect();
-        counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        counts.sort_unstable_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
         list(counts.into_iter().map(|(name, count)| format!("{count} {name}")))
     }
 

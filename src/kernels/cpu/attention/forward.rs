@@ -1,7 +1,7 @@
 //! The forward pass, a block of queries at a time (Dao et al., FlashAttention, 2022).
 #![allow(unsafe_code)]
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 use super::blocks::{Range, Sides};
 use super::dropping::Dropping;
@@ -42,7 +42,7 @@ pub struct Forward<T: Factor> {
     /// How blocks of q, k and v are read.
     read: [Blocks; 3],
     /// By the numbers of queries and keys: products with keys, and with values.
-    products: BTreeMap<Range, [Small<T::Sum>; 2]>,
+    products: FxHashMap<Range, [Small<T::Sum>; 2]>,
     width: Width,
 }
 
@@ -75,7 +75,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Forward<T> {
         let [q, k, v, _] = &setup.tensors;
         let read = [(q, wide), (k, wide), (v, values)].map(|(of, n)| Blocks::new::<T>(of, n));
         let sides = Sides::forward(&setup.heads);
-        let mut made = Forward { setup, sides, read, products: BTreeMap::new(), width };
+        let mut made = Forward { setup, sides, read, products: FxHashMap::default(), width };
         for rows in Sides::cut(sides.rows, made.setup.heads.lengths[0]) {
             for (_, keys) in made.keys(rows) {
                 if !made.products.contains_key(&(rows.1, keys)) {

@@ -1,7 +1,8 @@
 //! The five products of the gradient.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
 
 use super::blocks::{Range, Sides};
 use super::heads::{Blocks, Heads};
@@ -24,7 +25,7 @@ pub struct Steps<W> {
 }
 
 /// By the numbers of queries and keys.
-pub struct Products<W>(BTreeMap<Range, Steps<W>>);
+pub struct Products<W>(FxHashMap<Range, Steps<W>>);
 
 impl<W: Sum> Products<W> {
     /// Those of all blocks; `read` is how dy, q, k and v are read.
@@ -33,7 +34,7 @@ impl<W: Sum> Products<W> {
     /// [`crate::Error::Library`].
     pub fn new(heads: &Heads, sides: Sides, read: &[Blocks; 4]) -> Result<Self> {
         let [queries, keys] = heads.lengths;
-        let mut made = BTreeMap::new();
+        let mut made = FxHashMap::default();
         for (_, rows) in Sides::cut(sides.rows, queries) {
             for (_, keys) in Sides::cut(sides.keys, keys) {
                 if let Entry::Vacant(place) = made.entry((rows, keys)) {

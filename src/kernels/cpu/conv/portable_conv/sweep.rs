@@ -1,6 +1,5 @@
 //! Which positions of the source each position of a result is computed from.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What a position sees of the source through one entry of the window.
@@ -141,11 +140,14 @@ impl Sweep {
 }
 
 /// The first positions along an axis of the image that see the output through a tap, in order.
-fn starts(g: &Slide, extents: Extents, d: usize) -> BTreeSet<usize> {
+fn starts(g: &Slide, extents: Extents, d: usize) -> Vec<usize> {
     let first = |k: usize| (k * g.dilation[d]) as isize - g.before[d] as isize;
     let classes =
         (0..extents.window[d]).map(|k| first(k).rem_euclid(g.stride[d] as isize) as usize);
-    classes.filter(|&start| start < extents.image[d]).collect()
+    let mut starts: Vec<usize> = classes.filter(|&start| start < extents.image[d]).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }
 
 /// The taps of a window, from the entries and offsets along each axis.
