@@ -261,11 +261,16 @@ impl Block {
 
     /// Whether two blocks overlap in memory, as blocks on another library's memory may.
     pub fn meets(&self, other: &Block) -> bool {
-        let range = |block: &Block| {
-            let start = block.address()?.addr().get();
-            Some(start..start + block.bytes)
-        };
-        range(self).zip(range(other)).is_some_and(|(a, b)| a.start < b.end && b.start < a.end)
+        self.shares(0..self.bytes, other, 0..other.bytes)
+    }
+
+    /// Whether these bytes of two blocks overlap in memory.
+    pub fn shares(&self, range: Range<usize>, other: &Block, theirs: Range<usize>) -> bool {
+        let is_same = std::ptr::eq(self, other); // perhaps without memory yet
+        let start = |one: &Block| Some(if is_same { 0 } else { one.address()?.addr().get() });
+        start(self).zip(start(other)).is_some_and(|(a, b)| {
+            (a + range.start).max(b + theirs.start) < (a + range.end).min(b + theirs.end)
+        })
     }
 
     /// Whether only graphs and the caller, which holds one reference, can see the block.
@@ -334,7 +339,6 @@ impl Block {
     ///
     /// # Errors
     /// As [`Block::to_overwrite`].
-    #[allow(unsafe_code)]
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
         assert_eq!(bytes.len(), self.bytes, "the bytes of a block");
         self.write_at(0, bytes)

@@ -43,18 +43,10 @@ impl View {
 
     /// Whether the two views may touch the same bytes.
     pub fn overlaps(&self, other: &View) -> bool {
-        if Arc::ptr_eq(&self.block, &other.block) {
-            return meet(self.byte_range(), other.byte_range());
-        }
         // Another library may lend the same memory twice, or lend back a block that was lent to it.
-        (self.block.is_lent() || other.block.is_lent())
-            && self.addresses().zip(other.addresses()).is_some_and(|(a, b)| meet(a, b))
-    }
-
-    /// The byte range as addresses, if the block has memory.
-    fn addresses(&self) -> Option<Range<usize>> {
-        let (start, range) = (self.block.address()?.addr().get(), self.byte_range());
-        Some(start + range.start..start + range.end)
+        let is_lent = self.block.is_lent() || other.block.is_lent();
+        (Arc::ptr_eq(&self.block, &other.block) || is_lent)
+            && self.block.shares(self.byte_range(), &other.block, other.byte_range())
     }
 
     /// Whether both views refer to the same elements in the same order.
@@ -154,10 +146,6 @@ impl View {
         }
         Ok(self.with(shape.clone(), strides, self.offset))
     }
-}
-
-fn meet(a: Range<usize>, b: Range<usize>) -> bool {
-    a.start.max(b.start) < a.end.min(b.end)
 }
 
 /// Which elements of one axis a slice selects.

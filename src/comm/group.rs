@@ -202,6 +202,13 @@ impl Group {
         Ok(())
     }
 
+    /// Forgets what was started under this slot, so that another thread may use it.
+    pub fn forget(&self, slot: u32) {
+        if !self.is_forked() {
+            self.shared.lock().results.remove(&slot);
+        }
+    }
+
     /// Says that a recorded step begins. Its first exchange fails on all ranks if another one begins
     /// a step that was recorded for equal arguments and does other operations.
     pub fn enter(&self, step: &Arc<Signature>) {

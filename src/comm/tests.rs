@@ -202,6 +202,22 @@ fn a_slot_gives_the_result_of_what_was_started_last() {
 }
 
 #[test]
+fn a_slot_that_is_forgotten_is_free_for_another_thread() {
+    let groups: Vec<_> =
+        Channels::group(2).into_iter().map(|one| open(Box::new(one)).unwrap()).collect();
+    groups[0].begin(1, ask(&[1])).unwrap();
+    groups[0].forget(1);
+    let other = || groups[0].begin(1, ask(&[2]));
+    std::thread::scope(|scope| scope.spawn(other).join().unwrap().unwrap());
+    groups[1].begin(0, ask(&[3])).unwrap();
+    groups[1].begin(1, ask(&[4])).unwrap();
+    for group in &groups {
+        let take = |got: &[u8]| assert_eq!(got, [2, 4]);
+        group.finish(1, &Exchange::AllGather { of: 0 }, 2, take).unwrap();
+    }
+}
+
+#[test]
 fn ranks_that_come_with_other_steps_are_told_in_what_they_differ() {
     let groups: Vec<_> =
         Channels::group(3).into_iter().map(|one| open(Box::new(one)).unwrap()).collect();

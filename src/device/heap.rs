@@ -170,10 +170,17 @@ pub fn release() {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::error::locked;
+
+    /// Held by tests that release the process's reserve.
+    static RESERVE: Mutex<()> = Mutex::new(());
 
     #[test]
     fn what_is_let_go_of_is_held_again() {
+        let _reserve = locked(&RESERVE);
         check().unwrap();
         assert!(let_go() && let_go());
         assert_eq!(MISSING.load(Relaxed), 2);
@@ -198,6 +205,7 @@ mod tests {
 
     #[test]
     fn nothing_is_null_where_even_the_last_piece_does_not_help() {
+        let _reserve = locked(&RESERVE);
         check().unwrap();
         let asked = AtomicUsize::new(0);
         let found = again(|| {

@@ -69,7 +69,7 @@ impl Account {
 /// Bytes per account, and the peak of the bytes in use: all accounts but the pool and the kernels.
 #[derive(Default, Debug)]
 pub struct Ledger {
-    accounts: [AtomicUsize; 9],
+    accounts: [AtomicUsize; Account::ALL.len()],
     in_use: AtomicUsize,
     peak: AtomicUsize,
 }

@@ -2,8 +2,10 @@
 //! its own resource limits.
 #![allow(unsafe_code)]
 
-use std::path::Path;
+use std::path::PathBuf;
 
+#[cfg(unix)]
+use super::heap::unused;
 use super::pages;
 
 /// Left to the rest of the process, so that running out raises an exception instead of getting the
@@ -29,7 +31,7 @@ pub fn memory() -> usize {
 /// Bytes of address space that this process may still reserve (`ulimit -v`), minus a reserve.
 #[cfg(unix)]
 pub fn addresses() -> usize {
-    own_headroom(limit(libc::RLIMIT_AS), statm(0)).unwrap_or(usize::MAX)
+    own_headroom(limit(libc::RLIMIT_AS), statm(0), unused).unwrap_or(usize::MAX)
 }
 
 /// Bytes of address space that this process may still reserve: Windows has no such limit.
@@ -41,7 +43,7 @@ pub fn addresses() -> usize {
 /// Bytes that this process may still fill (`ulimit -d`), if that is limited.
 #[cfg(unix)]
 fn data_headroom() -> Option<usize> {
-    own_headroom(limit(libc::RLIMIT_DATA), statm(5))
+    own_headroom(limit(libc::RLIMIT_DATA), statm(5), unused)
 }
 
 /// Windows has no such limit.
@@ -66,13 +68,17 @@ fn limit(resource: Resource) -> Option<usize> {
 }
 
 /// The headroom below a limit of the process; None if there is no limit. If little is left, the
-/// heap's free bytes count, which take longer to find out.
+/// heap's free bytes (`again`) count, which take longer to find out.
 #[cfg(unix)]
-fn own_headroom(limit: Option<usize>, used: impl FnOnce() -> Option<usize>) -> Option<usize> {
+fn own_headroom(
+    limit: Option<usize>,
+    used: impl FnOnce() -> Option<usize>,
+    again: impl FnOnce() -> usize,
+) -> Option<usize> {
     let limit = limit?;
     let reserve = OWN_RESERVE_BYTES.min(limit / RESERVE_SHARE);
     let left = limit.saturating_sub(used()?);
-    let again = if left < 2 * reserve { super::heap::unused() } else { 0 };
+    let again = if left < 2 * reserve { again() } else { 0 };
     Some((left + again).saturating_sub(reserve))
 }
 
@@ -100,31 +106,37 @@ fn machine_headroom(meminfo: &str) -> Option<usize> {
     Some(without_reserve(bytes("MemAvailable")?, bytes("MemTotal")?))
 }
 
-/// The headroom of each control group above this process (version 2 and version 1).
+/// The headroom of each control group above this process.
 fn cgroup_headrooms() -> Vec<usize> {
-    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    membership
-        .lines()
-        .flat_map(|line| line.split_once(':').map(|(_, rest)| rest))
-        .flat_map(headrooms)
-        .collect()
-}
-
-fn headrooms(membership: &str) -> Vec<usize> {
-    let (root, limit, usage, path) = match membership.split_once(':') {
-        Some(("", path)) => ("/sys/fs/cgroup", "memory.max", "memory.current", path),
-        Some((controllers, path)) if controllers.split(',').any(|c| c == "memory") => {
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", path)
-        }
-        _ => return Vec::new(),
-    };
-    let leaf = Path::new(root).join(path.trim_start_matches('/'));
-    let within = leaf.ancestors().take_while(|folder| folder.starts_with(root));
-    let headroom = |folder: &Path| {
+    let headroom = |(is_first_version, folder): (bool, PathBuf)| {
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        let (limit, usage) = match is_first_version {
+            true => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+            false => ("memory.max", "memory.current"),
+        };
         group_headroom(&read(limit)?, &read(usage)?, &read("memory.stat").unwrap_or_default())
     };
-    within.filter_map(headroom).collect()
+    control_groups("memory").into_iter().filter_map(headroom).collect()
+}
+
+/// The folders of the control groups above this process that may limit what a controller counts,
+/// and whether they are of version 1.
+pub(super) fn control_groups(controller: &str) -> Vec<(bool, PathBuf)> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    membership.lines().flat_map(|line| folders(line, controller).unwrap_or_default()).collect()
+}
+
+/// Those of one line of `/proc/self/cgroup`, the innermost first.
+fn folders(line: &str, controller: &str) -> Option<Vec<(bool, PathBuf)>> {
+    let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+    let is_first_version = !controllers.is_empty();
+    let mut root = PathBuf::from("/sys/fs/cgroup");
+    if is_first_version {
+        root.push(controllers.split(',').find(|name| *name == controller)?);
+    }
+    let leaf = root.join(group.trim_start_matches('/'));
+    let within = leaf.ancestors().take_while(|folder| folder.starts_with(&root));
+    Some(within.map(|folder| (is_first_version, folder.to_owned())).collect())
 }
 
 /// The headroom of a control group, from the texts of its limit, its usage and its statistics; None
@@ -144,7 +156,6 @@ fn group_headroom(limit: &str, usage: &str, stat: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::heap;
 
     const MIB: usize = 1 << 20;
 
@@ -179,12 +190,13 @@ mod tests {
 
     #[test]
     fn a_process_leaves_what_its_limit_does_not_use() {
-        assert_eq!(own_headroom(None, || Some(1)), None);
-        assert_eq!(own_headroom(Some(800 * MIB), || Some(500 * MIB)), Some(236 * MIB));
-        assert_eq!(own_headroom(Some(80 * MIB), || Some(30 * MIB)), Some(40 * MIB));
-        let full = own_headroom(Some(80 * MIB), || Some(90 * MIB)).unwrap();
-        assert!(full <= heap::unused() + MIB);
-        assert_eq!(own_headroom(Some(80 * MIB), || None), None);
+        let of =
+            |limit: usize, used: Option<usize>| own_headroom(Some(limit), || used, || 15 * MIB);
+        assert_eq!(own_headroom(None, || Some(1), || 0), None);
+        assert_eq!(of(800 * MIB, Some(500 * MIB)), Some(236 * MIB));
+        assert_eq!(of(80 * MIB, Some(30 * MIB)), Some(40 * MIB));
+        assert_eq!(of(80 * MIB, Some(90 * MIB)), Some(5 * MIB));
+        assert_eq!(of(80 * MIB, None), None);
         #[cfg(target_os = "linux")]
         assert!([0, 5].iter().all(|&place| statm(place)().unwrap() > MIB));
     }
@@ -195,5 +207,16 @@ mod tests {
         let unlimited = "9223372036854771712\n";
         assert!(group_headroom(unlimited, "4096\n", "").unwrap() > 1 << 60);
         assert_eq!(group_headroom("4096\n", "", ""), None);
+    }
+
+    #[test]
+    fn control_groups_are_found_in_both_versions() {
+        let found = |line| folders(line, "cpu").map(|all| all.into_iter().unzip());
+        let paths = |all: [&str; 2]| all.map(PathBuf::from).to_vec();
+        let second = paths(["/sys/fs/cgroup/user", "/sys/fs/cgroup"]);
+        assert_eq!(found("0::/user"), Some((vec![false; 2], second)));
+        let first = paths(["/sys/fs/cgroup/cpu/user", "/sys/fs/cgroup/cpu"]);
+        assert_eq!(found("4:cpuacct,cpu:/user"), Some((vec![true; 2], first)));
+        assert!(["4:cpuset:/user", "4", ""].iter().all(|line| found(line).is_none()));
     }
 }

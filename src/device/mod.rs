@@ -177,7 +177,7 @@ impl Device {
         self.threads.load(Ordering::Relaxed)
     }
 
-    /// Sets the size of the thread team and how many threads newly prepared kernels may use.
+    /// Sets how many threads newly prepared kernels may use, and for the host the thread team's size.
     ///
     /// # Errors
     /// [`Error::Value`] for 0 or more than 1024.
@@ -187,7 +187,9 @@ impl Device {
             Error::value("set_num_threads", threads, "1 to 1024 threads")
         );
         self.threads.store(threads, Ordering::Relaxed);
-        team::set_size(threads);
+        if self.pool.backend().is_host() {
+            team::set_size(threads);
+        }
         Ok(())
     }
 }

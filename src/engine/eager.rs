@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::record::{self, Mode};
+use super::transfer::{is_transfer, transfer};
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{self, Result};
 use crate::graph::{Kernels, Queue};
@@ -56,7 +57,8 @@ impl Engine {
     }
 
     /// Runs an operation into given tensors, which may overlap its inputs; if they overlap each
-    /// other, the later ones win. An input that is updated is its own output.
+    /// other, the later ones win. An input that is updated is its own output. A caller that holds
+    /// the GIL makes sure that this [`is_transfer`](super::is_transfer) not.
     ///
     /// # Errors
     /// As [`Engine::submit`]; [`crate::Error::Shape`] or [`crate::Error::DType`] if an output does
@@ -71,6 +73,10 @@ impl Engine {
         if kind.family().effects().host {
             drop(turn);
             return guarded(kind, || self.on_host_into(kind, &inputs, outputs));
+        }
+        if is_transfer(kind, &inputs, outputs) {
+            drop(turn); // each device has its own
+            return guarded(kind, || transfer(kind, &inputs[0], &outputs[0]));
         }
         let done = guarded(kind, || self.write(&mut turn, kind, &mut inputs, outputs));
         drop(turn);

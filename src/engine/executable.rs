@@ -13,6 +13,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rustc_hash::FxHashSet;
+
 use super::improve::Made;
 use super::recording::Recording;
 use super::{Engine, Options, Run};
@@ -200,7 +202,7 @@ impl Executable {
         let reached = self.reached.swap(NOT_FAILED, Relaxed);
         let Some(ops) = self.graph.ops().get(..reached) else { return Vec::new() };
         let places = ops.iter().flat_map(|op| &op.outputs);
-        let numbers: Vec<u32> = places.map(|place| place.block).collect();
+        let numbers: FxHashSet<u32> = places.map(|place| place.block).collect();
         let written = self.captured.iter().filter(|(number, _)| numbers.contains(number));
         written.map(|(_, block)| Arc::as_ptr(block).addr()).collect()
     }

@@ -32,7 +32,7 @@ pub use recording::append::end_recording;
 pub use recording::{Recording, SavedPlace, recorder as record};
 pub use rng::{Rng, Stream};
 use runs::Runs;
-pub use transfer::transfer;
+pub use transfer::is_transfer;
 
 /// The inputs of an operation.
 pub type Inputs = SmallVec<[View; 4]>;

@@ -175,9 +175,10 @@ impl Graph {
         self.layout.height
     }
 
-    /// A lower bound on the arena of any plan for this order of nodes: [`Graph::peak_bytes`].
+    /// A lower bound on the arena of any plan for this order of nodes, another name of
+    /// [`Graph::peak_bytes`].
     pub fn lower_bound_bytes(&self) -> usize {
-        self.layout.bound
+        self.peak_bytes()
     }
 
     /// The most bytes of temporary blocks and scratch that are live at once, each rounded up to 64;

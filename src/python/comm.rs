@@ -44,13 +44,13 @@ const FIRST: [u32; 2] = [0, 1 << 16];
 
 impl Slots {
     /// The lowest free slot: a step that is recorded again uses the same ones.
-    fn take(self: &Arc<Self>) -> Slot {
+    fn take(self: &Arc<Self>, group: &Arc<Group>) -> Slot {
         let (mut taken, is_recorded) = (self.lock(), record::mode() != Mode::Eager);
         let taken = &mut taken[usize::from(is_recorded)];
         let index = taken.iter().position(|slot| !slot).unwrap_or(taken.len());
         taken.resize(taken.len().max(index + 1), false);
         taken[index] = true;
-        Slot { of: self.clone(), is_recorded, index }
+        Slot { of: self.clone(), group: group.clone(), is_recorded, index }
     }
 
     fn lock(&self) -> MutexGuard<'_, [Vec<bool>; 2]> {
@@ -61,6 +61,7 @@ impl Slots {
 /// A slot that is taken until this is dropped.
 struct Slot {
     of: Arc<Slots>,
+    group: Arc<Group>,
     is_recorded: bool,
     index: usize,
 }
@@ -74,6 +75,9 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        if !self.is_recorded {
+            self.group.forget(self.number());
+        }
         self.of.lock()[usize::from(self.is_recorded)][self.index] = false;
     }
 }
@@ -191,7 +195,8 @@ impl Communicator {
         let given = checked(&exchange, tensors)?;
         let received = received.map(|to| to.get().view_in(exchange.name())).transpose()?;
         let receives = received.map(|to| (to.meta.dtype, to.meta.numel()));
-        let (group, ranks, slot) = (self.group.number(), self.group.size(), self.slots.take());
+        let (group, ranks, slot) =
+            (self.group.number(), self.group.size(), self.slots.take(&self.group));
         let metas: Vec<&Meta> = given.iter().map(|view| &*view.meta).collect();
         let start = ExchangeStart { group, ranks, slot: slot.number(), exchange, receives };
         let (dtype, count) = start.elements(&metas);

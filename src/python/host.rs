@@ -108,7 +108,8 @@ impl PythonFn {
     fn infer_in(&self, py: Python<'_>, inputs: &[&Meta]) -> PyResult<Metas> {
         let metas = inputs.iter().map(|m| PyMeta { shape: m.shape.clone(), dtype: m.dtype });
         let answer = self.infer.bind(py).call1(PyTuple::new(py, metas)?)?;
-        several(&answer)?.iter().map(meta).collect()
+        let answers = if is_pair(&answer)? { vec![answer] } else { several(&answer)? };
+        answers.iter().map(meta).collect()
     }
 
     fn call_in(
@@ -127,18 +128,24 @@ impl PythonFn {
     }
 }
 
-/// A single result, or the items of a tuple or list of them. A pair (shape, dtype) is one result.
+/// A single result, or the items of a tuple or list of them.
 fn several<'py>(answer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let is_list =
-        answer.is_instance_of::<PyTuple>() || answer.is_instance_of::<pyo3::types::PyList>();
-    let is_pair = is_list
-        && answer.len()? == 2
-        && dtype::parse(&answer.get_item(1)?).is_ok()
-        && answer.get_item(0)?.extract::<Vec<usize>>().is_ok();
-    match is_list && !is_pair {
+    match is_list(answer) {
         true => answer.try_iter()?.collect(),
         false => Ok(vec![answer.clone()]),
     }
+}
+
+fn is_list(answer: &Bound<'_, PyAny>) -> bool {
+    answer.is_instance_of::<PyTuple>() || answer.is_instance_of::<pyo3::types::PyList>()
+}
+
+/// Whether this is one result's (shape, dtype).
+fn is_pair(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_list(answer)
+        && answer.len()? == 2
+        && dtype::parse(&answer.get_item(1)?).is_ok()
+        && answer.get_item(0)?.extract::<Vec<usize>>().is_ok())
 }
 
 /// From a pair (shape, dtype), or any object with these attributes.

@@ -92,15 +92,11 @@ pub(super) fn run_into(
 ) -> PyResult<()> {
     let engine = engine_of(kind, outputs, None)?;
     note_line(py);
-    if let ([from], [to]) = (&inputs[..], outputs)
-        && from.block.device().id() != to.block.device().id()
-        && matches!(kind, Kind::Copy(_) | Kind::Cast(_))
-    {
-        return exit::detach(py, || engine::transfer(from, to)).map_err(exception);
-    }
     let line = takes_much(inputs.iter().chain(outputs)).then(|| at_line(py));
+    let is_far = engine::is_transfer(kind, &inputs, outputs);
     let is_short = |turn: &mut Turn| record::mode() != Mode::Eager || turn.is_short(kind, &inputs);
-    let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
+    let turn = if is_far { None } else { engine.try_turn() };
+    let short = turn.and_then(|mut turn| is_short(&mut turn).then_some(turn));
     let done = match short {
         Some(turn) => engine.submit_into(turn, kind, inputs, outputs),
         None => {

@@ -1,7 +1,7 @@
 //! Files that are replaced as a whole.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::format;
@@ -19,8 +19,7 @@ pub(super) fn replace(
 ) -> Result<()> {
     let refused = |error| refused(op, path, error);
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let name = beside(&target);
-    let file = OpenOptions::new().write(true).create_new(true).open(&name).map_err(refused)?;
+    let (name, file) = beside(&target).map_err(refused)?;
     let done = write_to(file, write, refused).and_then(|()| put(&name, &target).map_err(refused));
     if done.is_err() {
         let _ = fs::remove_file(&name); // the first error is the one to report
@@ -33,11 +32,17 @@ pub(super) fn refused(op: &'static str, path: &Path, error: io::Error) -> Error 
     format::refusal(op, format!("{}: {error}", path.display()))
 }
 
-/// An unused name in the same folder.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+/// A new file in the same folder: other threads, and processes that ended midway, have theirs.
+fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let create = |number: u32| {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}-{number}.tmp", std::process::id()));
+        let path = path.with_file_name(name);
+        let made = File::create_new(&path);
+        let is_taken = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+        (!is_taken).then(|| made.map(|file| (path, file)))
+    };
+    (0..).find_map(create).expect("some number is free")
 }
 
 fn write_to(
@@ -54,5 +59,34 @@ fn put(name: &Path, target: &Path) -> io::Result<()> {
     if let Ok(before) = fs::metadata(target) {
         fs::set_permissions(name, before.permissions())?;
     }
-    fs::rename(name, target)
+    fs::rename(name, target)?;
+    // The file is complete, whether or not the system flushes its folder.
+    let _ = File::open(folder(target)).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn folder(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_writer_has_left_is_passed_over() {
+        let folder = std::env::temp_dir().join(format!("singa_rs-files-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("step.srs");
+        let (left, _) = beside(&path).unwrap();
+        for text in ["one", "two"] {
+            let write = |file: &mut BufWriter<File>| {
+                file.write_all(text.as_bytes()).map_err(|error| refused("save", &path, error))
+            };
+            replace("save", &path, write).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert!(left.exists() && fs::read_dir(&folder).unwrap().count() == 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -182,7 +182,9 @@ impl Step {
         let (state, view) = describe::at("Step::set_state", "state", &self.states, index)?;
         state.check_bytes("Step::set_state", bytes.len())?;
         let from = self.row_major(view);
+        let turn = self.engine.turn();
         from.block.write(bytes)?;
+        drop(turn);
         self.copy(from, view)
     }
 

@@ -37,6 +37,14 @@ def test_an_object_and_the_operation_made_of_its_methods_are_collected():
     assert alive() is None
 
 
+def test_a_pair_that_forward_returns_is_two_results():
+    def infer(x):
+        return ((2,), "float32"), ((), "float32")
+
+    op = _core.HostOp("pair", infer, lambda x: ([1, 2], 0))
+    assert [made.to_numpy().tolist() for made in op(tensor([5]))] == [[1, 2], 0]
+
+
 def test_a_garbage_collector_that_asks_handles():
     """Finalisers run wherever Python makes an object."""
 

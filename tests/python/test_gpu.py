@@ -309,7 +309,7 @@ def test_memory_is_returned(gpu):
 def test_a_gpu_says_which_libraries_it_lacks(monkeypatch):
     """So that nobody wonders why products are slow."""
     found = {"name": "GPU", "capability": (9, 0), "processors": 1, "free": 2**30, "total": 2**31}
-    monkeypatch.setattr(device, "_found", lambda op, number: number)
+    monkeypatch.setattr(device, "_gpu", lambda op, number: number)
     monkeypatch.setattr(_core, "gpu_properties", lambda gpu: {**found, "libraries": ["cuDNN"]})
     assert device.device_query(0).endswith(
         "; without cuBLASLt, which singa-rs[cuda12] or [cuda13] brings"

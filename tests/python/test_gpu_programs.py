@@ -315,3 +315,15 @@ def test_sequences_are_part_of_steps(name, gpu):
         return [model(x) for _ in range(3)]
 
     check(made, gpu)
+
+
+def test_tensors_are_written_from_another_device(gpu):
+    there, here = tensor.zeros((2, 3), gpu), tensor.zeros((2, 3))
+    for dtype in ("float32", "float64", "int32"):
+        array = A.astype(dtype)
+        there.copy_from(on(CPU, array))
+        here.copy_from(on(gpu, array + 1))
+        assert (plain(there), plain(here)) == (A.tolist(), (A + 1).tolist())
+    with pytest.raises(_core.ShapeError):
+        _core.Op("copy").into([tensor.zeros((4, 3))], [there])
+    assert plain(there) == A.tolist()

@@ -8,7 +8,7 @@ use cudarc::driver::{result, sys};
 use super::driver::Captured;
 use super::installed::{done, log_failure};
 use crate::device::Stream;
-use crate::error::{Result, locked};
+use crate::error::{Result, guarded, locked};
 
 /// A stream on which work is only captured, so that nothing else is captured with it.
 pub(super) struct Capturing {
@@ -30,7 +30,7 @@ impl Capturing {
         // SAFETY: the stream is this one's, and nobody else captures on it now.
         let begun = unsafe { result::stream::begin_capture(*stream, OF_THIS_THREAD) };
         done("cuStreamBeginCapture", begun)?;
-        let put = work(Stream(stream.expose_provenance()));
+        let put = guarded("capture", || work(Stream(stream.expose_provenance())));
         // SAFETY: the capture has begun; it ends whatever became of the work.
         let graph = unsafe { result::stream::end_capture(*stream) };
         let graph = done("cuStreamEndCapture", graph);

@@ -18,7 +18,7 @@ use super::{
     refusal,
 };
 use crate::device::{Stream, pages};
-use crate::error::{Result, locked};
+use crate::error::{Result, guarded, locked};
 
 /// What CUDA C needs on the host.
 const HEADER: &str = include_str!("emulated.h");
@@ -151,7 +151,7 @@ impl Driver for Emulated {
 
     fn capture(&self, work: &mut dyn FnMut(Stream) -> Result<()>) -> Result<Captured> {
         self.state().capturing = Some((thread::current().id(), Vec::new()));
-        let done = work(CAPTURING);
+        let done = guarded("capture", || work(CAPTURING));
         let state = &mut *self.state();
         let (_, captured) = state.capturing.take().expect("one capture at a time");
         done?;

@@ -16,8 +16,9 @@ pub enum Addend {
     Result,
 }
 
-/// Matrix products with batch dimensions that are equal or 1. The arguments are a (..., M, K), b (..., K, N), a row if one is added, and y (..., M, N); b
-/// preferably of any layout. `None` if oneDNN has no fast implementation.
+/// Matrix products with batch dimensions that are equal or 1. The arguments are a (..., M, K), b
+/// (..., K, N), a row if one is added, and y (..., M, N); b preferably of any layout. `None` if
+/// oneDNN has no fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].

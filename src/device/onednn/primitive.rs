@@ -56,8 +56,8 @@ pub(super) struct PrimitiveDescriptor<'a> {
 }
 
 impl<'a> PrimitiveDescriptor<'a> {
-    /// The descriptor that `create` writes. `None` if oneDNN has no implementation, or only the reference one, which is slower than our
-    /// own loops.
+    /// The descriptor that `create` writes. `None` if oneDNN has no implementation, or only the
+    /// reference one, which is slower than our own loops.
     pub(super) fn new(
         library: &'a Library,
         call: &'static str,

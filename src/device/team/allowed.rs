@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::{env, fs};
 
 use super::system::milliseconds;
+use crate::device::limits::control_groups;
 
 /// The processors that affinity and the control group's quota (rounded up) allow, but at most
 /// `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`. Counted anew every second.
@@ -66,23 +67,8 @@ pub fn unbind() {
 /// The processors' time that the process's control group grants, in processors; `None` without a
 /// limit. The least of the group's and its ancestors' counts.
 pub fn quota() -> Option<f64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let of = |line: &str| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        let is_cpu = controllers.split(',').any(|name| name == "cpu");
-        (controllers.is_empty() || is_cpu).then(|| (!controllers.is_empty(), path.to_owned()))
-    };
-    let quotas = groups.lines().filter_map(of).filter_map(|(first, path)| limit(first, &path));
-    quotas.reduce(f64::min)
-}
-
-/// The least quota of a group and its ancestors, in version 1 or 2 of control groups.
-fn limit(is_first_version: bool, group: &str) -> Option<f64> {
-    let root = Path::new(if is_first_version { "/sys/fs/cgroup/cpu" } else { "/sys/fs/cgroup" });
-    let folder = root.join(group.trim_start_matches('/'));
-    let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));
-    folders.filter_map(|folder| own_limit(is_first_version, folder)).reduce(f64::min)
+    let quota = |(is_first_version, folder): &(bool, PathBuf)| own_limit(*is_first_version, folder);
+    control_groups("cpu").iter().filter_map(quota).reduce(f64::min)
 }
 
 fn own_limit(is_first_version: bool, folder: &Path) -> Option<f64> {

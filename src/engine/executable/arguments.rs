@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use crate::engine::executable::Executable;
 use crate::error::{Error, Result};
-use crate::ops::View;
+use crate::ops::{Meta, View};
 
 impl Executable {
     /// Checks that arguments have the recorded shapes, dtypes, strides and device.
     ///
     /// # Errors
-    /// [`Error::Arity`], [`Error::Shape`] or [`Error::Device`].
+    /// [`Error::Arity`], [`Error::Shape`], [`Error::DType`], [`Error::Value`] for other strides, or
+    /// [`Error::Device`].
     pub fn check_arguments(&self, arguments: &[View]) -> Result<()> {
         let (got, want) = (arguments.len(), self.arguments.len());
         crate::ensure!(got == want, Error::arity("run", got, want));
-        for (place, view) in self.arguments.iter().zip(arguments) {
-            let want = || format!("{} as recorded, with the same strides", place.meta.shape);
-            let same = view.meta == place.meta;
-            crate::ensure!(same, Error::shape("run", [&view.meta.shape], want()));
-            let here = view.block.device().id() == self.device().id();
-            let message = || format!("got an argument on {:?}", view.block.device());
-            crate::ensure!(here, Error::device("run", message()));
+        for (i, (place, view)) in self.arguments.iter().zip(arguments).enumerate() {
+            check(i, &view.meta, &place.meta)?;
+            let (got, want) = (view.block.device(), self.device());
+            let message = || format!("got argument {i} on {got:?}, want it on {want:?}");
+            crate::ensure!(got.id() == want.id(), Error::device("run", message()));
         }
         Ok(())
     }
@@ -71,6 +70,17 @@ impl Executable {
         let mut captured = self.captured.iter();
         captured.any(|(n, block)| (is_written || self.graph.is_written(*n)) && meets(block))
     }
+}
+
+fn check(i: usize, got: &Meta, want: &Meta) -> Result<()> {
+    let shape = || format!("{} as recorded for argument {i}", want.shape);
+    crate::ensure!(got.shape == want.shape, Error::shape("run", [&got.shape], shape()));
+    let dtype = || format!("{} as recorded for argument {i}", want.dtype);
+    crate::ensure!(got.dtype == want.dtype, Error::dtype("run", [got.dtype], dtype()));
+    let strides = |meta: &Meta| format!("strides {:?}", &meta.strides[..]);
+    let recorded = || format!("{} as recorded for argument {i}", strides(want));
+    crate::ensure!(got.strides == want.strides, Error::value("run", strides(got), recorded()));
+    Ok(())
 }
 
 /// Whether two tensors are in the same block, or overlap in memory that was lent twice.

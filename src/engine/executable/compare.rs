@@ -22,7 +22,7 @@ type Left = FxHashMap<u32, u64>;
 pub struct Compared {
     /// The results of the operations as recorded.
     pub results: Vec<View>,
-    /// What the graph computes differently, if anything: a bug.
+    /// What the graph computes differently, if anything that could be compared: a bug.
     pub difference: Option<String>,
 }
 
@@ -55,12 +55,16 @@ impl Executable {
         let (updates, looker) = (self.updates(arguments), Looker::new(recorded));
         let got = self.aside(arguments, |bound, made| {
             engine.poison(&self.arena, self.arena_bytes());
-            let mut seen = Left::default();
+            let mut seen = Ok(Left::default());
             let run = |nodes| self.replay(engine, &mut run, bound, nodes);
             self.undone(&updates, run, |update| {
-                looker.see(&mut seen, update.number, &update.block);
+                if let Ok(left) = &mut seen
+                    && let Err(error) = looker.see(left, update.number, &update.block)
+                {
+                    seen = Err(error);
+                }
             })?;
-            Ok(looker.left(self, made, arguments, seen))
+            looker.left(self, made, arguments, seen?)
         });
         if let Err(error @ Error::OutOfMemory { .. }) = got {
             return Err(error);
@@ -70,9 +74,13 @@ impl Executable {
         let (results, want) = recorded.run_and(engine, run, arguments, |made| {
             looker.left(recorded, made, arguments, Left::default())
         })?;
-        let difference = match got {
-            Ok(got) => self.difference(&got, &want),
-            Err(error) => Some(format!("it fails where the recorded operations do not: {error}")),
+        let difference = match (got, want) {
+            (Err(error), _) => {
+                Some(format!("it fails where the recorded operations do not: {error}"))
+            }
+            // They have run, and there was no memory to see what they left.
+            (_, Err(Error::OutOfMemory { .. })) => None,
+            (Ok(got), want) => self.difference(&got, &want?),
         };
         Ok(Compared { results, difference })
     }
@@ -115,27 +123,29 @@ impl<'a> Looker<'a> {
 
     /// What a run of `ran`, which has the block numbers of the operations as recorded, has left of
     /// what they leave: the blocks that it made, and those that it updated unless they were seen.
-    fn left(&self, ran: &Executable, made: &[Arc<Block>], given: &[View], seen: Left) -> Left {
+    fn left(
+        &self,
+        ran: &Executable,
+        made: &[Arc<Block>],
+        given: &[View],
+        mut seen: Left,
+    ) -> Result<Left> {
         let own: FxHashSet<u32> = self.recorded.slots.iter().map(|slot| slot.block).collect();
         let made = ran.slots.iter().map(|slot| slot.block).zip(made.iter().cloned());
         let made = made.filter(|(number, _)| own.contains(number));
         let updated = self.recorded.updated(given).into_iter();
         let updated = updated.filter(|(_, block)| block.is_allocated());
-        let mut left = seen;
-        for (number, block) in made.chain(updated) {
-            self.see(&mut left, number, &block);
-        }
-        left
+        made.chain(updated).try_for_each(|(number, block)| self.see(&mut seen, number, &block))?;
+        Ok(seen)
     }
 
     /// Adds a block, unless it was seen.
-    fn see(&self, left: &mut Left, number: u32, block: &Block) {
-        let Entry::Vacant(place) = left.entry(number) else { return };
+    fn see(&self, left: &mut Left, number: u32, block: &Block) -> Result<()> {
+        let Entry::Vacant(place) = left.entry(number) else { return Ok(()) };
         // A graph that is wrong may have blocks that the operations as recorded have not.
         let dtype = self.dtypes.get(number as usize).copied().unwrap_or(DType::UInt8);
-        if let Ok(hash) = block.read(|bytes| hash(bytes, dtype)) {
-            place.insert(hash);
-        }
+        place.insert(block.read(|bytes| hash(bytes, dtype))?);
+        Ok(())
     }
 }
 

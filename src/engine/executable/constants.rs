@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::block::Block;
 use crate::device::Account;
 use crate::engine::Engine;
-use crate::engine::executable::{Executable, State};
+use crate::engine::executable::{Captured, Executable, State};
 use crate::engine::recording::Recording;
 use crate::error::Result;
 use crate::graph::export::size;
@@ -35,9 +35,6 @@ pub struct Kept {
     /// How often they were computed.
     pub computed: u64,
 }
-
-/// Captured blocks, by number.
-type Captured = [(u32, Arc<Block>)];
 
 /// The state of the cached results.
 pub(in crate::engine) struct Memo {

@@ -43,13 +43,14 @@ impl<'a> Saved<'a> {
         Ok(())
     }
 
-    /// Restores the blocks of which `which` holds.
+    /// Restores the blocks of which `which` holds: all of them, even after one that fails.
     fn restore(&mut self, mut which: impl FnMut(&Update) -> bool) -> Result<()> {
+        let mut done = Ok(());
         for (update, bytes) in self.blocks.extract_if(.., |(update, _)| which(update)) {
-            update.block.write(&bytes)?;
+            done = done.and(update.block.write(&bytes));
             self.spare.push(bytes);
         }
-        Ok(())
+        done
     }
 }
 
@@ -105,10 +106,12 @@ impl Executable {
     }
 
     /// Runs all nodes by `run`, stretch by stretch, and restores each block as soon as no later
-    /// node uses it; `look` sees it before. Nothing stays changed, whether or not that succeeds.
+    /// node uses it; `look` sees it before. Nothing stays changed, whether or not that succeeds,
+    /// but what the device refuses to restore.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] if a block cannot be saved; any error of a node.
+    /// [`crate::Error::OutOfMemory`] if a block cannot be saved; any error of a node; then any of
+    /// restoring.
     pub(in crate::engine) fn undone(
         &self,
         updates: &[Update],
@@ -129,8 +132,7 @@ impl Executable {
                 is_last
             })
         });
-        saved.restore(|_| true)?;
-        done
+        done.and(saved.restore(|_| true))
     }
 }
 

@@ -47,3 +47,20 @@ fn arguments_lie_on_the_device_of_the_graph() {
     let far = View::new(&elsewhere, float([2]));
     assert!(matches!(graph.check_arguments(&[far]), Err(Error::Device { .. })));
 }
+
+#[test]
+fn the_argument_is_named_and_in_what_it_differs() {
+    let engine = engine(1 << 20);
+    let [p, x, y] = [1f32; 3].map(|value| tensor(&engine, &[2, 2], &[value; 4]));
+    let graph = reading(&engine, &p, &[x.clone(), y]);
+    let message = |other: View| graph.check_arguments(&[x.clone(), other]).unwrap_err().to_string();
+    let flat = message(tensor(&engine, &[4], &[1f32; 4]));
+    assert!(flat.contains("(2, 2) as recorded for argument 1"), "{flat}");
+    let wide = message(tensor(&engine, &[2, 2], &[1f64; 4]));
+    assert!(wide.contains("float32 as recorded for argument 1"), "{wide}");
+    let turned = message(x.permute(&[1, 0]).unwrap());
+    assert!(turned.contains("strides [1, 2], want strides [2, 1] as recorded"), "{turned}");
+    let elsewhere = Device::new(7, "other", Box::new(Limited { left: 0.into() }), 1);
+    let far = message(View::new(&elsewhere, float([2, 2])));
+    assert!(far.contains("want it on Device(cpu, -1)"), "{far}");
+}

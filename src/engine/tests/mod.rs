@@ -27,6 +27,7 @@ mod timing;
 mod undo;
 
 use std::alloc::Layout;
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -42,6 +43,11 @@ use crate::view::Meta;
 /// A backend with a limited number of bytes; fresh memory is filled with garbage.
 struct Limited {
     left: AtomicUsize,
+}
+
+thread_local! {
+    /// How many of this thread's next writes to such memory are refused.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
 fn layout(bytes: usize) -> Layout {
@@ -62,6 +68,16 @@ impl Backend for Limited {
         self.left.fetch_add(bytes, SeqCst);
         // SAFETY: allocated by `allocate` with this size.
         unsafe { std::alloc::dealloc(pointer.as_ptr(), layout(bytes)) };
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) -> Result<()> {
+        if let Some(left) = REFUSED.get().checked_sub(1) {
+            REFUSED.set(left);
+            return Err(Error::device("upload", "it is refused"));
+        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        Ok(())
     }
 
     fn available(&self, _wanted: usize) -> usize {

@@ -280,6 +280,14 @@ fn memory_is_accessible_only_while_it_is_unlocked() {
 }
 
 #[test]
+fn the_threads_of_another_device_are_not_the_host_s() {
+    let before = crate::device::team::size();
+    let engine = engine();
+    engine.set_threads(before + 1).unwrap();
+    assert_eq!((engine.device().threads(), crate::device::team::size()), (before + 1, before));
+}
+
+#[test]
 fn what_is_not_finite_is_found() {
     finds_what_is_not_finite(&engine());
 }

@@ -111,6 +111,26 @@ fn a_run_that_fails_is_undone() {
 }
 
 #[test]
+fn what_can_be_restored_is_restored_and_the_first_error_counts() {
+    let parallel = Some(Parallel { least_gain: 0, ..Parallel::new(2) });
+    let world = World::new(&Options { parallel, ..Options::AS_RECORDED });
+    REFUSED.set(1);
+    let (done, _) = world.undone(|_| false);
+    assert!(matches!(done, Err(Error::Device { .. })), "{done:?}");
+    let changed = world.state().into_iter().zip([10.0, 20.0, 30.0]).filter(|(a, b)| a != b);
+    assert_eq!(changed.count(), 1);
+
+    let world = World::new(&Options::AS_RECORDED);
+    let runs = Cell::new(0);
+    let (done, _) = world.undone(|_| {
+        runs.set(runs.get() + 1);
+        REFUSED.set(usize::from(runs.get() == 2));
+        runs.get() == 2
+    });
+    assert!(matches!(done, Err(Error::Internal { .. })), "{done:?}");
+}
+
+#[test]
 fn operations_that_run_at_the_same_time_are_undone_together() {
     let parallel = Some(Parallel { least_gain: 0, ..Parallel::new(2) });
     let world = World::new(&Options { parallel, ..Options::AS_RECORDED });

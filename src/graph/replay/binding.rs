@@ -1,14 +1,13 @@
 //! The addresses of a graph's places.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::Stopped;
 use crate::device::{Stream, ending};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, guarded};
 use crate::graph::{Csr, Graph};
 use crate::kernels::{Io, Kernel, Prepared};
 
@@ -159,9 +158,7 @@ impl Binding {
             }
             Ok(())
         };
-        let done = catch_unwind(AssertUnwindSafe(run));
-        let done = done.unwrap_or_else(|panic| Err(Error::panic("", &*panic)));
-        done.map_err(|error| self.stopped(node, error))
+        guarded("", run).map_err(|error| self.stopped(node, error))
     }
 
     /// Puts nodes on a stream, that of the device if none is given; what they check has been
@@ -175,14 +172,14 @@ impl Binding {
         stream: Option<Stream>,
     ) -> Result<(), Stopped> {
         let stream = stream.unwrap_or(self.stream);
-        for node in nodes {
+        let put = |node: usize| {
             let step = &self.steps[node];
             // SAFETY: by the caller's promise; `ops` keeps the kernel.
-            let put =
-                unsafe { (*self.calls[step.call as usize].kernel).put(&self.io(step).on(stream)) };
-            put.map_err(|error| self.stopped(node, error))?;
-        }
-        Ok(())
+            unsafe { (*self.calls[step.call as usize].kernel).put(&self.io(step).on(stream)) }
+        };
+        { nodes }.try_for_each(|node| {
+            guarded("", || put(node)).map_err(|error| self.stopped(node, error))
+        })
     }
 
     /// The addresses of the blocks outside the arena, by number; null for those inside.

@@ -179,6 +179,21 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_panics_stops_the_run_there() {
+        let mut recorder = Recorder::default();
+        let (x, y) = (recorder.tensor(Argument, 4), recorder.tensor(Slot, 4));
+        recorder.negate(&x, &y);
+        let call = recorder.queue.ops()[0].call.clone();
+        let mut op = (**recorder.kernels.find(&call).unwrap()).clone();
+        op.kernel = crate::kernels::kernel(0, |_| panic!("a bug"));
+        recorder.kernels.insert(&call, op.into());
+        let binding = Binding::new(&recorder.graph().unwrap(), std::ptr::dangling_mut());
+        // SAFETY: the kernel touches nothing.
+        let Stopped { node, error, .. } = unsafe { binding.put_all(0..1, None) }.unwrap_err();
+        assert_eq!((node, error.to_string().contains("a bug")), (0, true));
+    }
+
+    #[test]
     fn addresses_that_never_come_back_are_forgotten() {
         assert_eq!(runs(&[], 0..39), (0, 0));
         assert_eq!(runs(&[], (0..MOST + 1).chain([0, 0])), (1, 1));

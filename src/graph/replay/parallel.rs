@@ -19,7 +19,7 @@ use crate::graph::Schedule;
 pub(super) const WAKING: u64 = 100_000;
 
 /// See the module's documentation.
-pub(super) struct Parallel {
+pub(super) struct Regions {
     segments: Vec<Range<u32>>,
     /// By segment: whether it gains less than that.
     brief: Vec<bool>,
@@ -27,12 +27,12 @@ pub(super) struct Parallel {
     crew: Mutex<Crew>,
 }
 
-impl Parallel {
-    pub(super) fn new(schedule: &Schedule) -> Parallel {
+impl Regions {
+    pub(super) fn new(schedule: &Schedule) -> Regions {
         let crew = Mutex::new(Crew::new(schedule));
         let brief = schedule.gains.iter().map(|&gain| gain < WAKING).collect();
         let segments = schedule.segments.clone();
-        Parallel { segments, brief, workers: schedule.workers, crew }
+        Regions { segments, brief, workers: schedule.workers, crew }
     }
 
     /// Runs nodes, up to the first one that fails.

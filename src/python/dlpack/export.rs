@@ -102,7 +102,7 @@ impl Handle {
         let engine = engine::of(view.block.device())?;
         let is_copied = copy == Some(true);
         let view = if is_copied { copied(py, engine, view)? } else { view };
-        let data = view.block.to_touch()?.as_ptr();
+        let data = touched(py, engine, &view)?;
         let is_unordered =
             stream.is_some_and(|stream| stream.extract::<i64>().is_ok_and(|number| number == -1));
         if let Some(gpu) = Gpu::of(view.block.device()).filter(|_| !is_unordered) {
@@ -125,6 +125,18 @@ fn copied(py: Python<'_>, engine: &Engine, view: View) -> PyResult<View> {
     Ok(exit::detach(py, || engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
 }
 
+/// The address of its block. A pending initialiser runs in the device's turn, without the GIL.
+fn touched(py: Python<'_>, engine: &Engine, view: &View) -> PyResult<*mut u8> {
+    if !view.block.is_allocated() {
+        let touch = || {
+            let _turn = engine.turn();
+            view.block.to_touch().map(drop)
+        };
+        exit::detach(py, touch)?;
+    }
+    Ok(view.block.to_touch()?.as_ptr())
+}
+
 fn capsule<'py, T: Managed>(
     py: Python<'py>,
     view: &View,
@@ -134,11 +146,12 @@ fn capsule<'py, T: Managed>(
     let mut export = Export::new(view);
     let tensor = export.tensor(data);
     let made = T::new(tensor, Box::into_raw(export).cast(), Some(delete::<T>), flags);
-    let pointer = Box::into_raw(Box::new(made)).cast();
+    let (made, name) = (Box::into_raw(Box::new(made)), T::NAMES[0].as_ptr());
     // SAFETY: the pointer is a structure of the kind that the name denotes, and the destructor
-    // frees it unless a consumer took it.
+    // frees it unless a consumer took it; without a capsule, it is deleted here.
     unsafe {
-        let object = ffi::PyCapsule_New(pointer, T::NAMES[0].as_ptr(), Some(capsule_dropped::<T>));
-        Bound::from_owned_ptr_or_err(py, object)
+        let object = ffi::PyCapsule_New(made.cast(), name, Some(capsule_dropped::<T>));
+        let capsule = Bound::from_owned_ptr_or_err(py, object);
+        capsule.inspect_err(|_| delete::<T>(made))
     }
 }

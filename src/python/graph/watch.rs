@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySet, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::error::locked;
@@ -125,7 +125,7 @@ fn found<'py>(
     }
 }
 
-/// Whether two containers of one type hold the same objects, by identity; for sets, equal ones.
+/// Whether two containers of one type, other than sets, hold the same objects, by identity.
 fn is_same(container: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<bool> {
     if container.len()? != copy.len()? {
         return Ok(false);
@@ -136,9 +136,6 @@ fn is_same(container: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<bo
     if let (Ok(now), Ok(then)) = (container.cast_exact::<PyDict>(), copy.cast_exact::<PyDict>()) {
         let same = now.iter().zip(then.iter()).all(|((k, v), (l, w))| k.is(&l) && v.is(&w));
         return Ok(same);
-    }
-    if container.is_instance_of::<PySet>() {
-        return container.eq(copy);
     }
     // Dictionaries of other classes may have their own order.
     let (now, then) = match container.is_instance_of::<PyDict>() {
