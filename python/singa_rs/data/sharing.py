@@ -23,6 +23,11 @@ def counting(device: Device) -> Tensor:
     return _counting[device]
 
 
+def are_counting() -> bool:
+    """Whether the rows that this process was given last count."""
+    return _is_counting[0] > 0
+
+
 def note_weight(weight: float) -> None:
     """Tells `counting` the weight of a batch that is given."""
     now = float(weight > 0)

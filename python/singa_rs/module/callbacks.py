@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from .. import autograd, files
+from .. import autograd, dist, files
 from ..layer.check import count, flag, mapping, number, one_of
 from ..layer.collect import below
 from ..shown import described, shown
@@ -190,7 +190,10 @@ class ObservePlateau(Callback):
     def on_epoch_end(self, run: Run) -> None:
         """Shows the figure."""
         value = figure("ObservePlateau", run, self.monitor)
-        found = [one for _, one in holders(run.model) if _follows(one)]
+        held = [one for _, one in holders(run.model)]
+        # A `LocalSGD` shows its optimizer nothing.
+        held = [one if hasattr(one, "observe") else getattr(one, "opt", one) for one in held]
+        found = [one for one in held if _follows(one)]
         if self.optimizer is None and not found:
             raise ValueError(
                 "ObservePlateau: no optimizer in the attributes of the model has an opt.OnPlateau"
@@ -256,7 +259,8 @@ class Checkpoint(Callback):
         is_end = run.epoch == run.epochs or run.history.stopped is not None
         if is_end or run.epoch % self.every == 0:
             row = run.history[-1]
-            self.checkpoints.save(run.epoch, run.model, self._state_of(run), row)
+            state = self._state_of(run)
+            self.checkpoints.save(run.epoch, run.model, state, row, writes=run._saves)
 
     def _state_of(self, run: Run) -> dict[str, Any]:
         own = {"loader": run.loader, "validation": run.held_out, "history": run.history}
@@ -279,14 +283,17 @@ class TensorBoard(Callback):
         self._writer: Any = None
 
     def on_begin(self, run: Run) -> None:
-        """Opens a file of events."""
+        """Opens a file of events, on one of several ranks that have the same figures."""
+        if run._is_joint and dist.rank():
+            return
         os.makedirs(self.folder, exist_ok=True)
         self._writer = self._events.writer(self.folder)
 
     def on_epoch_end(self, run: Run) -> None:
         """Writes the figures, whose step is the epoch."""
-        self._writer.add_event(self._events.event(run.epoch, run.history[-1]))
-        self._writer.flush()
+        if self._writer is not None:
+            self._writer.add_event(self._events.event(run.epoch, run.history[-1]))
+            self._writer.flush()
 
     def on_close(self, run: Run) -> None:
         """Closes the file."""
@@ -316,6 +323,13 @@ def holders(model: Module) -> Iterator[tuple[str, Any]]:
                 if id(inner) not in seen:
                     seen.add(id(inner))
                     yield path, inner
+
+
+def holders_of(model: Module, callbacks: list[Callback]) -> Iterator[Any]:
+    """What has states in the attributes of a model, and in what callbacks were given."""
+    given = [[getattr(one, name, None) for name in ("optimizer", "state")] for one in callbacks]
+    for _, one in (*holders(model), *_inside("", given)):
+        yield one
 
 
 def _inside(path: str, value: Any) -> Iterator[tuple[str, Any]]:

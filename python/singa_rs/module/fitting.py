@@ -59,7 +59,8 @@ class Fitted(Layer):
             progress: whether there is a bar, or a line per epoch, on the error output.
 
         Returns:
-            The figures of each epoch. Losses are means over rows, of the losses before each step.
+            The figures of each epoch. Losses are means over rows, of all ranks that train
+            together, of the losses before each step.
 
         Raises:
             FloatingPointError: a loss is NaN or infinite, by epoch and batch; the error has the

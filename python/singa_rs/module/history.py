@@ -97,8 +97,10 @@ class Means:
         """`refuses` NaN and infinities; `skips` leaves them out of the means."""
         self._place, self._refuses, self._skips = place, refuses, skips
         self._waiting: list[tuple[int, dict[str, Any]]] = []
-        self._sums: dict[str, list[float]] = {}
+        self._sums: dict[str, list[Any]] = {}
         self._read = 0
+        #: How many rows were added.
+        self.rows = 0
 
     def add(self, rows: int, figures: dict[str, Any]) -> None:
         """Adds a batch of so many rows.
@@ -107,14 +109,16 @@ class Means:
             FloatingPointError: a figure of one of the last batches is NaN or infinite.
         """
         self._waiting.append((rows, figures))
+        self.rows += rows
         if len(self._waiting) >= _READ_EVERY:
             self._drain()
 
-    def compute(self) -> dict[str, float]:
-        """The means by name; NaN for one that was left out each time."""
+    def compute(self) -> dict[str, tuple[float, int]]:
+        """The means by name, NaN for one that was left out each time, and of how many rows."""
         self._drain()
         return {
-            name: total / rows if rows else math.nan for name, (total, rows) in self._sums.items()
+            name: (total / rows if rows else math.nan, rows)
+            for name, (total, rows) in self._sums.items()
         }
 
     def _drain(self) -> None:

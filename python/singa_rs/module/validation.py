@@ -70,7 +70,12 @@ def call_with(function: Callable[..., Any], batch: Any) -> Any:
 
 
 def rows_of(batch: Any) -> int:
-    """How many rows a batch has: those of its first array; 1 if it has none."""
+    """How many rows a batch has that count: those of its first array, 1 if it has none; 0 of those
+    that a loader gives another process."""
+    from ..data import sharing
+
+    if not sharing.are_counting():
+        return 0
     parts = batch.values() if isinstance(batch, Mapping) else batch
     for one in parts if isinstance(batch, (tuple, list, Mapping)) else (batch,):
         if shape := getattr(one, "shape", ()):
@@ -101,20 +106,22 @@ class Validation:
                 f"let {type(model).__name__} have an attribute loss or a method validate_one_batch"
             )
 
-    def __call__(self, epoch: int) -> dict[str, float]:
-        """The figures by name, `val_` before them."""
+    def __call__(self, epoch: int) -> dict[str, tuple[Any, int]]:
+        """The figures by name, `val_` before them, and of how many rows they are."""
         means, is_empty = Means(f"fit: validation of epoch {epoch}", refuses=False), True
         for metric in self._metrics.values():
             metric.reset()
         with in_mode(self._model, False):
             for batch in self._batches:
                 outputs, figures = self._figures(batch)
-                means.add(rows_of(batch), figures)
+                if (rows := rows_of(batch)) or not means.rows:
+                    self._measure(outputs, batch)
+                means.add(rows, figures)
                 is_empty = False
-                self._measure(outputs, batch)
         if is_empty:
             raise ValueError(f"fit: validation of epoch {epoch}: got no batches")
-        found = means.compute() | {name: one.compute() for name, one in self._metrics.items()}
+        found: dict[str, Any] = means.compute()
+        found |= {name: (one.compute(), means.rows) for name, one in self._metrics.items()}
         return {f"val_{name}": value for name, value in found.items()}
 
     def _figures(self, batch: Any) -> tuple[Any, dict[str, Any]]:
