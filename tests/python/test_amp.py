@@ -138,9 +138,13 @@ def written(model) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("use_graph", [False, True])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_an_update_that_overflows_is_skipped(name, use_graph):
-    model = compiled(OPTIMIZERS[name](), use_graph=use_graph, amp="float16")
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_an_update_that_overflows_is_skipped(name, use_graph, goes_on):
+    model, other = (compiled(OPTIMIZERS[name](), use_graph=use_graph, amp="float16") for _ in "ab")
     losses(model, 4)
+    if goes_on:
+        other.optimizer.set_states(model.optimizer.get_states())
+        model = other
     before, factor = written(model), model.loss_scale.factor.item()
     model.train_one_batch(np.full_like(IMAGES, np.inf), LABELS)
     after = written(model)

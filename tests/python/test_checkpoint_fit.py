@@ -52,6 +52,61 @@ def test_another_head_of_layers_without_parameters(tmp_path, net):
         refusing(ROWS[:8], np.arange(8, dtype=np.int32) % 3)
 
 
+class Averaged(Net):
+    """Has averages, and an optimizer of a kind."""
+
+    def __init__(self, classes, optimizer):
+        super().__init__(classes=classes)
+        self.optimizer, self.average = optimizer, opt.MovingAverage(0.5)
+
+    def train_one_batch(self, x, y):
+        loss = super().train_one_batch(x, y)
+        self.average.update(self.get_params())
+        return loss
+
+
+OPTIMIZERS = {
+    "adam": lambda: opt.Adam(0.05),
+    "distributed": lambda: opt.DistOpt(opt.Adam(0.05)),
+    "rounds": lambda: opt.LocalSGD(opt.SGD(0.1, momentum=0.9), 3, opt.SGD(0.7, momentum=0.9)),
+}
+
+
+@pytest.mark.parametrize("calls", [0, 1])
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_another_head_has_moments_of_its_own(tmp_path, kind, calls):
+    batch = ROWS[:8], np.arange(8, dtype=np.int32) % 3
+    first, other = (Averaged(classes, OPTIMIZERS[kind]()) for classes in (3, 5))
+    first(*batch)
+    other.compile([from_numpy(ROWS[:8])])
+    for _ in range(calls):
+        other(*batch)
+    states = [{"optimizer": one.optimizer, "average": one.average} for one in (first, other)]
+    first.save(tmp_path / "net", states[0])
+    with pytest.warns(UserWarning, match=r"and averages of head\.W, head\.b are left out, too$"):
+        other.load(tmp_path / "net", state=states[1], skip_mismatched=True)
+    start = other.head.W.to_numpy()
+    kept = first.average.averages["first.W"].to_numpy()
+    np.testing.assert_array_equal(other.average.averages["first.W"].to_numpy(), kept)
+    other(*batch)
+    want = (start + other.head.W.to_numpy()) / 2
+    np.testing.assert_allclose(other.average.averages["head.W"].to_numpy(), want, rtol=1e-6)
+
+
+def test_another_head_of_layers_without_parameters_has_moments_of_its_own(tmp_path):
+    batch = ROWS[:8], np.arange(8, dtype=np.int32) % 3
+    first, other = (Averaged(classes, opt.Adam(0.05)) for classes in (3, 5))
+    first(*batch)
+    first.save(tmp_path / "net", {"optimizer": first.optimizer, "average": first.average})
+    state = {"optimizer": other.optimizer, "average": other.average}
+    other.load(tmp_path / "net", state=state, skip_mismatched=True)
+    with pytest.warns(UserWarning, match=r"skipped 'head\.[Wb]'"):
+        other(*batch)
+    assert other.optimizer.m["head.W"].shape == (8, 5)
+    average = other.average.averages["head.W"].to_numpy()
+    np.testing.assert_allclose(average, other.head.W.to_numpy(), rtol=1e-6)
+
+
 def test_names_that_differ(tmp_path, net):
     net.save(tmp_path / "net")
 

@@ -303,3 +303,20 @@ def test_what_the_first_step_of_a_double_parameter_assigns_is_used(writes, use_g
         net(x)
         seen.append(net.w.item())
     assert seen == [-0.125, -0.25, -0.375, -0.5]
+
+
+def test_a_staircase_of_ones_own_in_singas_way():
+    """Quotients of integers are integers, as in NumPy; in SINGA they are float32."""
+
+    class Stairs(opt.DecayScheduler):
+        def call(self, step):
+            at = step // 3
+            assert at.dtype == tensor.int32
+            at = at.as_type(tensor.float32)
+            base = tensor.Tensor((1,), at.device, at.dtype).set_value(0.5)
+            return self.init_value * tensor.pow(base, at)
+
+    one = opt.SGD(Stairs(0.2))
+    for _ in range(3):
+        one.step()
+    assert one.lr_value.tolist() == [np.float32(0.1)]

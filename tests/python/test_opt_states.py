@@ -1,9 +1,11 @@
 """States of optimizers by name: a file holds them, and the run goes on to the bit."""
 
+import copy
+
 import numpy as np
 import pytest
 from opt_nets import Net, equal, made, trained
-from singa_rs import autograd, opt, tensor
+from singa_rs import ShapeError, autograd, opt, tensor
 from singa_rs.tensor import Tensor
 
 MAKERS = {
@@ -370,3 +372,23 @@ def test_averages_that_were_forgotten_begin_again(use_graph):
         assert not net.average.averages
         (params,) = trained(net, range(1))
         equal([{k: t.to_numpy() for k, t in net.average.averages.items()}], [params])
+
+
+def test_averages_that_wait_can_be_used_for_evaluation():
+    a, b, average = tensor.ones((2,)), tensor.ones((3,)), opt.MovingAverage(0.5)
+    average.set_states({"step_counter": 1, "average": {"a": np.float32([7, 8])}})
+    assert {name: one.tolist() for name, one in average.averages.items()} == {"a": [7, 8]}
+    with average.applied({"a": a}):
+        assert a.tolist() == [7, 8]
+    with pytest.raises(ValueError, match="'b' has no average yet"), average.applied({"b": b}):
+        pass
+    with pytest.raises(ShapeError, match=r"got shape \(2,\) for 'a', want \(3,\)"):
+        average.copy_to({"a": b})
+    other = tensor.ones((2,))
+    average.update({"a": other})  # whose average it is
+    assert a.tolist() == [1, 1] and average.averages["a"].tolist() == [4, 4.5]
+    again = copy.deepcopy(average)
+    with again.applied({"a": a}):
+        assert a.tolist() == [4, 4.5]
+    again.update({"a": a})
+    assert again.averages["a"].tolist() == [2.5, 2.75]

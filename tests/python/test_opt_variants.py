@@ -204,3 +204,60 @@ def test_dtypes_that_do_not_fit_are_refused():
         p, g = (Tensor((3,), dtype=getattr(tensor, dtype)) for dtype in dtypes)
         with pytest.raises(TypeError, match="AMSGrad: got dtypes"):
             opt.AMSGrad().apply("p", p, g)
+
+
+class Reporting(opt.Optimizer):
+    def __call__(self, loss):
+        return super().__call__(loss)
+
+
+class Logging(opt.Optimizer):
+    def __init__(self, *args, log=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.log = log
+
+
+class Named(opt.SGD):
+    pass
+
+
+class Heavy(opt.SGD):
+    def __init__(self, lr=0.1, **options):
+        super().__init__(lr, momentum=0.9, **options)
+
+
+class Aside:
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+class Explicit(Reporting, opt.Adam):
+    def __init__(self, lr):
+        opt.Adam.__init__(self, lr)
+
+
+MIXED = {
+    "another call": (type("T", (Reporting, opt.SGD), {}), (0.1, 0.9), lambda: opt.SGD(0.1, 0.9)),
+    "cooperative": (type("T", (Logging, opt.SGD), {}), (0.1, 0.9), lambda: opt.SGD(0.1, 0.9)),
+    "fused": (type("T", (Logging, Reporting, opt.AdamW), {}), (0.1,), lambda: opt.AdamW(0.1)),
+    "composed": (type("T", (Reporting, opt.Lion), {}), (0.01,), lambda: opt.Lion(0.01)),
+    "by name": (Explicit, (0.1,), lambda: opt.Adam(0.1)),
+    "diamond": (type("T", (Named, Heavy), {}), (), lambda: opt.SGD(0.1, 0.9)),
+    "no optimizer": (
+        type("T", (type("A", (Aside, opt.SGD), {}), type("B", (Aside, Heavy), {})), {}),
+        (),
+        lambda: opt.SGD(0.1, 0.9),
+    ),
+}
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("how", MIXED)
+def test_several_bases_are_looked_up_in_pythons_order(how, use_graph):
+    kind, args, same = MIXED[how]
+    one, want = kind(*args), same()
+    assert one.hyperparameters == want.hyperparameters
+    assert set(one.get_states()) == {"step_counter"}
+    equal(trained(made(Net, use_graph, one)), trained(made(Net, use_graph, want)))
+    one.lr = 0.5
+    assert one.get_states()["hyperparameters"] == {"lr": 0.5}

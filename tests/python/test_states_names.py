@@ -144,3 +144,40 @@ def test_bool_states_of_a_layer(tmp_path):
     second.load_states(tmp_path / "s")
     second(np.ones((1, 3), np.float32))
     to_the_bit(second.masked.mask, first.masked.mask)
+
+
+class Parts(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = layer.Linear(2), layer.Sequential(layer.Linear(2), layer.ReLU())
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("method", ["set_params", "set_states"])
+def test_values_for_a_part_that_was_not_called_are_kept(method):
+    x, head = Tensor((1, 3)), np.ones((2, 2))
+    net = Parts()
+    net.body(x)
+    net.body.set_params({"b": np.zeros(2)})
+    given = {"body.b": np.ones(2), "head.0.W": Tensor(data=head), "other": None}
+    getattr(net, method)(given)
+    getattr(net, method)({"body.b": np.ones(2), "head.0.b": head[0]})
+    given["head.0.W"].set_value(7)
+    net.compile([x], is_train=False)
+    assert net.body.b.tolist() == [1, 1]
+    assert net.head[0].W.tolist() == head.tolist() and net.head[0].b.tolist() == [1, 1]
+    assert not net._layer_node.pending
+
+
+@pytest.mark.parametrize("method", ["set_params", "set_states"])
+def test_values_for_a_part_that_was_not_called_are_arrays_that_fit(method):
+    net = Parts()
+    net.body(Tensor((1, 3)))
+    with pytest.raises(TypeError, match=f"{method}: got list for 'head.0.b', want an array"):
+        getattr(net, method)({"body.b": np.ones(2), "head.0.b": [1.0, 2.0]})
+    assert net.body.b.tolist() == [0, 0]
+    getattr(net, method)({"body.b": np.ones(2), "head.0.b": np.ones(3)})
+    with pytest.raises(CheckpointError, match=r"\(3,\) for 'head.0.b', want \(2,\)"):
+        net(Tensor((1, 3)))

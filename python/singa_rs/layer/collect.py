@@ -88,7 +88,9 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
                 name = type(layer).__name__
                 raise ValueError(f"{method}: {name} has no tensors until its first call")
             matched = {target: (targets[target], values[name]) for name, target in names.items()}
+            waiting = _waiting(layer, method, {k: v for k, v in values.items() if k not in names})
             values = {**values, **staged(method, matched)}
+            layer._layer_node.pending.update(waiting)
         own = _own(layer, method == "set_params", call.tree.names)
         with autograd.no_grad():
             for name, tensor in own.items():
@@ -99,6 +101,22 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
                 put(child, method, reader, values)
             else:
                 getattr(child, method)(values)
+
+
+def _waiting(layer: Layer, method: str, others: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of those values that are for tensors yet to be made."""
+    inside = tuple(join(one._layer_node.path, "") for one in uninitialised(layer) if others)
+    path, made = layer._layer_node.path, {}
+    for name, value in others.items():
+        if str(name).startswith(inside) or join(path, str(name)).startswith(inside):
+            _check_array(method, name, value)
+            made[name] = value.clone() if isinstance(value, Tensor) else np.array(value)
+    return made
+
+
+def _check_array(method: str, name: str, value: Any) -> None:
+    if not isinstance(value, (Tensor, np.ndarray)):
+        raise TypeError(f"{method}: got {type(value).__name__} for {name!r}, want an array")
 
 
 def staged(
@@ -117,8 +135,7 @@ def staged(
         written.setdefault(to.block_id, []).append(to)
     made = {}
     for name, (to, value) in values.items():
-        if not isinstance(value, (Tensor, np.ndarray)):
-            raise TypeError(f"{method}: got {type(value).__name__} for {name!r}, want an array")
+        _check_array(method, name, value)
         if tuple(value.shape) != to.shape:
             raise ShapeError(
                 f"{method}: got shape {tuple(value.shape)} for {name!r}, want {to.shape}"

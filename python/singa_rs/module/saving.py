@@ -98,7 +98,7 @@ class Saved(Layer):
         is_included = flag(include_state, "load: include_state") or state is not None
         objects = {} if state is None else mapping(state, "load: state")
         found = whole.Checkpoint("load", stem, self, rules)
-        _warn(found.differences)
+        _warn(found.told(objects))
         return found.restore(objects) if is_included else found.restore_model()
 
     @hinted

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import autograd
 from ..layer.check import mapping, tensors
-from ..record import note_change
+from ..record import is_recording, note_change
 from ..tensor import Tensor
 from .hyperparameters import FRACTION, SUMS, Scheduled, holders
 from .moments import Moments
@@ -28,6 +28,9 @@ class _Averages(Moments):
                 del slot.tensors[kind]
         self.forgotten += 1
         note_change()
+
+    def _start(self, made: Tensor, param: Tensor) -> None:
+        made.copy_from(param.as_type(made.dtype))
 
 
 class MovingAverage(Scheduled):
@@ -72,7 +75,7 @@ class MovingAverage(Scheduled):
         """
         named = mapping(params, "MovingAverage.update")
         tensors(list(named.values()), "MovingAverage.update")
-        known = {**self._moments.waiting("average"), **self.averages}
+        known = self.averages
         late = [name for name in named if known and name not in known]
         if late:
             raise ValueError(f"MovingAverage.update: {late[0]!r} was not there in the first update")
@@ -111,11 +114,20 @@ class MovingAverage(Scheduled):
             for (param, _), value in zip(pairs, before, strict=True):
                 param.copy_from(value)
 
+    def _look_in(self, model: Any) -> None:
+        """As that of optimizers."""
+        self._moments.look_in(model)
+
     def _pairs(self, name: str, params: Any) -> list[tuple[Tensor, Tensor]]:
         named = mapping(params, name)
         tensors(list(named.values()), name)
-        known = self._moments.kept("average")
-        missing = [key for key, param in named.items() if id(param) not in known]
+        restore = self._moments.remember()
+        try:
+            found = {key: self._moments.made(one, ("average",), key) for key, one in named.items()}
+        finally:
+            if not is_recording():
+                restore()  # as it is `update` that tells whose parameters loaded averages are of
+        missing = [key for key, made in found.items() if not made]
         if missing:
             raise ValueError(f"{name}: {missing[0]!r} has no average yet; call update first")
-        return [known[id(param)] for param in named.values()]
+        return [(named[key], average) for key, (average,) in found.items()]

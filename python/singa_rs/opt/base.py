@@ -135,7 +135,8 @@ class Optimizer(Hinted, Scheduled):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        cls.hyperparameters = {**cls.hyperparameters, **_CLIPS}
+        if "hyperparameters" in vars(cls):
+            cls.hyperparameters = {**cls.hyperparameters, **_CLIPS}
         super().__init_subclass__(**kwargs)
 
     if not TYPE_CHECKING:  # so that checkers refuse attributes that no class declares

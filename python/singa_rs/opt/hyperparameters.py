@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from functools import partial, wraps
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -253,7 +253,9 @@ class Scheduled(constants.Follows):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__init__ = _ending(cls.__init__)  # type: ignore[method-assign]
+        maker = next(one for one in cls.__mro__ if "__init__" in vars(one))
+        if maker is cls or not issubclass(maker, Scheduled):
+            cls.__init__ = _ending(cls)  # type: ignore[method-assign]
         own = (holder for holder, _ in cls.hyperparameters.values())
         cls._own = attrgetter("step_counter", *own)
         for name in cls.hyperparameters:
@@ -282,7 +284,7 @@ class Scheduled(constants.Follows):
         if changed := assigned(self._places()):
             states[ASSIGNED] = changed
         for kind in (*self.moment_kinds, SUMS):
-            if named := {**self._moments.waiting(kind), **self._moments.named(kind)}:
+            if named := self._moments.named(kind):
                 states[kind] = named
         return states
 
@@ -384,12 +386,14 @@ class Scheduled(constants.Follows):
             return [(holder, value_at(name, one, step)) for name, one, holder in self._schedules()]
 
 
-def _ending(construct: Callable[..., None]) -> Callable[..., None]:
-    """A class's constructor, which notes its end if it is not called by that of a subclass."""
+def _ending(cls: Any) -> Callable[..., None]:
+    """A class's constructor, or the next one, which notes its end unless a subclass's calls it."""
+    construct, is_own = cls.__init__, "__init__" in vars(cls)
 
     @wraps(construct)
     def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        construct(self, *args, **kwargs)
+        make = partial(construct, self) if is_own else super(cls, self).__init__
+        make(*args, **kwargs)
         if type(self).__init__ is call:
             self.__dict__["_is_made"] = True
 

@@ -210,10 +210,21 @@ class Moments:
         )
         made.set_account("states")
         waiting = self._waiting[kind]
+        if name in waiting and waiting[name].shape != made.shape and self._skips_misfits():
+            del waiting[name]
+            self._start(made, param)
         if name in waiting:
             staged(kind, {name: (made, waiting[name])})  # a value that does not fit keeps waiting
             made.copy_from(waiting.pop(name))
         return made
+
+    def _skips_misfits(self) -> bool:
+        """Whether the model left out what did not fit when it was loaded with these values."""
+        model = self._model()
+        return model is not None and model._layer_node.skips_misfits
+
+    def _start(self, made: Tensor, param: Tensor) -> None:
+        """Gives a moment, zeros, the value with which it starts where others exist already."""
 
     def name_of(self, param: Tensor) -> str:
         """What the moments of a parameter are reported as."""
@@ -273,13 +284,16 @@ class Moments:
         """Returns a function that drops the moments made since, and restores the waiting values
         that they took."""
         self._settle()
-        slots = {key: (slot, slot.param, dict(slot.tensors)) for key, slot in self._slots.items()}
+        slots = {
+            key: (slot, {**vars(slot), "tensors": dict(slot.tensors)})
+            for key, slot in self._slots.items()
+        }
         waiting = {kind: dict(values) for kind, values in self._waiting.items()}
 
         def restore() -> None:
-            self._slots = {key: slot for key, (slot, _, _) in slots.items()}
-            for slot, param, tensors in slots.values():
-                slot.param, slot.tensors = param, tensors
+            self._slots = {key: slot for key, (slot, _) in slots.items()}
+            for slot, before in slots.values():
+                vars(slot).update(before)
             self._waiting = waiting
 
         return restore
@@ -292,13 +306,22 @@ class Moments:
                 one.name = slot.tensors[kind].name
             slot.tensors = made
 
-    def made(self, param: Tensor, kinds: Sequence[str]) -> list[Tensor]:
-        """The moments of a parameter, of these kinds, that exist."""
-        slot = self._slots.get(id(param))
-        return [] if slot is None else [slot.tensors[k] for k in kinds if k in slot.tensors]
+    def made(self, param: Tensor, kinds: Sequence[str], name: str | None = None) -> list[Tensor]:
+        """The moments of a parameter, of these kinds, that exist; those that wait do from now."""
+        name = param.name if name is None else name
+        slot = self._slots.get(id(param)) or self._find(param, name)
+        known = [k for k in kinds if k in slot.tensors or slot.name in self._waiting[k]]
+        return [self.of(param, name, kind) for kind in known]
 
     def named(self, kind: str) -> dict[str, Tensor]:
-        """The moments of one kind by their parameters' names."""
+        """The moments of one kind by their parameters' names, those that wait for them first."""
+        waiting = {
+            name: Tensor(data=value, dtype=value.dtype, requires_grad=False)
+            for name, value in self._waiting[kind].items()
+        }
+        return {**waiting, **self._existing(kind)}
+
+    def _existing(self, kind: str) -> dict[str, Tensor]:
         self._settle()
         return {s.name: s.tensors[kind] for s in self._slots.values() if kind in s.tensors}
 
@@ -306,13 +329,6 @@ class Moments:
         """The parameters and their moments of one kind, by `id(parameter)`."""
         found = [slot for slot in self._slots.values() if kind in slot.tensors]
         return {id(slot.param): (slot.param, slot.tensors[kind]) for slot in found}
-
-    def waiting(self, kind: str) -> dict[str, Tensor]:
-        """The values of one kind that wait for their parameters, by name."""
-        return {
-            name: Tensor(data=value, dtype=value.dtype, requires_grad=False)
-            for name, value in self._waiting[kind].items()
-        }
 
     def staged_kinds(
         self, op: str, kinds: Sequence[str], states: Mapping[str, Any], is_whole: bool
@@ -337,10 +353,10 @@ class Moments:
         Raises:
             ShapeError, TypeError: a value that does not fit, or a name that is not a str.
         """
-        known = self.named(kind)
+        known = self._existing(kind)
         what = f"{op}: {kind}"
         pairs = {name: (known[name], values[name]) for name in values if name in known}
-        fits = staged(what, pairs, [t for one in self.kinds for t in self.named(one).values()])
+        fits = staged(what, pairs, [t for one in self.kinds for t in self._existing(one).values()])
         waits = {name: _waiting(what, name, values[name]) for name in values if name not in known}
 
         def write() -> None:

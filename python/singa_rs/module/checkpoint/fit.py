@@ -51,6 +51,8 @@ class Fit:
         }
         #: For each name in the file that is the model's and has its shape, the name in the model.
         self.names = {name: full for name, full in found.items() if name not in misfits}
+        #: The tensors that keep their values, as the file's have other shapes, by name.
+        self.skipped = {found[name]: self._states[found[name]] for name in misfits}
         self._others = set(shapes) - set(found)
         #: What does not fit, though the rules allow it; empty if everything does.
         self.differences = self._checked(list(misfits.values()), set(found.values()))

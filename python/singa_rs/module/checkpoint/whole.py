@@ -122,8 +122,12 @@ class Checkpoint:
         self._op, self._path, self._model, self._state = op, path, model, found.state
         self._contents = contents.of(op, found.path, found.model.tensors)
         self._fit = Fit(op, found.path, model, self._contents.shapes, rules)
-        #: What does not fit, though the rules allow it.
-        self.differences = self._fit.differences
+
+    def told(self, objects: Mapping[str, Any]) -> str:
+        """The differences, with what objects will not be given."""
+        names = ", ".join(self._fit.skipped) if objects else ""
+        more = f"; moments and averages of {names} are left out, too" if names else ""
+        return self._fit.differences + more
 
     def restore_model(self) -> dict[str, Any]:
         """Writes into the model alone; returns {}."""
@@ -153,27 +157,39 @@ class Checkpoint:
         before = device.get_rng_state()
         try:
             for one in (random, *places):
-                _put(where, one, decoder)
+                _put(where, one, decoder, self._fit.skipped)
             self._fit.write(arrays)
         except BaseException:
             device.set_rng_state(before)
             raise
         _put(where, random, decoder)  # again, since tensors that are written may draw first
-        for one in places:
-            _show_model(one, self._model)
+        for look in filter(None, map(_look_in, places)):
+            look(self._model)
         return state
 
 
-def _show_model(one: Pair, model: Any) -> None:
-    """Tells an optimizer whose parameters its states are of."""
-    look = getattr(getattr(one.put, "__self__", None), "_look_in", None)
-    if look is not None:
-        look(model)
+def _look_in(one: Pair) -> Any:
+    """What tells an optimizer whose parameters its states are of; None for other objects."""
+    return getattr(getattr(one.put, "__self__", None), "_look_in", None)
 
 
-def _put(where: str, one: Pair, decoder: Decoder) -> None:
-    """Gives an object its states."""
+def _fitting(found: Any, skipped: Mapping[str, Tensor], kind: str = "") -> Any:
+    """An optimizer's states without those of parameters that keep their values, with which
+    averages, and the values at the beginning of a round, start."""
+    if not isinstance(found, dict):
+        return found
+    kept = {k: one for k, one in found.items() if k not in skipped or not isinstance(one, Tensor)}
+    own = skipped if kind in ("average", "anchor") else {}
+    made = {k: _fitting(one, skipped, k) for k, one in kept.items()}
+    return {**made, **{k: own[k] for k in found.keys() - kept.keys() if k in own}}
+
+
+def _put(
+    where: str, one: Pair, decoder: Decoder, skipped: Mapping[str, Tensor] | None = None
+) -> None:
+    """Gives an object its states; an optimizer none of parameters that were left out."""
     try:
-        one.put(decoder.decode(one.found))
+        found = decoder.decode(one.found)
+        one.put(_fitting(found, skipped) if skipped and _look_in(one) else found)
     except Exception as error:
         raise CheckpointError(f"{where}: {one.place}: {error}") from error

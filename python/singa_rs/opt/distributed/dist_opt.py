@@ -320,7 +320,7 @@ class DistOpt(Parts, Watched):
         Raises:
             DistError: where all call it together, as `backward_and_update`.
         """
-        kept = {kind: {**self._kept.waiting(kind), **self._kept.named(kind)} for kind in _KINDS}
+        kept = {kind: self._kept.named(kind) for kind in _KINDS}
         own = of_all_ranks({kind: ones for kind, ones in kept.items() if ones})
         if self._is_apart or self.partial:
             own[_PARTIAL] = {"place": self.partial, **own_place()}

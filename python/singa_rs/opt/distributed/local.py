@@ -142,8 +142,7 @@ class LocalSGD(Watched):
         states: dict[str, Any] = {"inner": self.opt.get_states(), "local_steps": self.local_steps}
         states |= {"place": self._place, **own_place()}
         if self.outer is not None:
-            anchors = {**self._anchors.waiting(ANCHOR), **self._anchors.named(ANCHOR)}
-            states |= {"outer": self.outer.get_states(), ANCHOR: anchors}
+            states |= {"outer": self.outer.get_states(), ANCHOR: self._anchors.named(ANCHOR)}
         return states
 
     def set_states(self, states: Mapping[str, Any]) -> None:
@@ -170,6 +169,11 @@ class LocalSGD(Watched):
         self.opt.set_states(found["inner"])
         warn_of_place(name, found)
         self.local_steps, self._place = steps, place
+
+    def _look_in(self, model: Any) -> None:
+        """As those of the optimizers."""
+        for one in filter(None, (self.opt, self.outer)):
+            one._look_in(model)
 
 
 def _check(argument: str, one: Any) -> None:
