@@ -203,6 +203,13 @@ def test_enable_graph_takes_a_flag(wrong):
         CPU.EnableGraph(wrong)
 
 
+@pytest.mark.parametrize("ask", ["run", "graph", "summary", "nodes"])
+def test_what_was_asked_of_an_empty_recording_is_named(ask):
+    with pytest.raises(GraphError, match=f"^{ask}: the device has recorded nothing"):
+        found = getattr(CPU.record(), ask)
+        found()
+
+
 def test_running_while_recording_is_refused():
     CPU.EnableGraph(True)
     with pytest.raises(GraphError, match="still recording"):

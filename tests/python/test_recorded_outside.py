@@ -157,3 +157,30 @@ def test_a_layer_outside_keeps_the_parameters_that_compile_makes(use_graph):
     for _ in range(4):
         assert model(x).to_numpy().tolist() == [[4.0] * 3] * 2
         model.plan(x)
+
+
+class Closed(list):
+    """A list that only grows, as its program says."""
+
+    def pop(self, *places):
+        raise TypeError("nothing leaves this list")
+
+    __delitem__ = pop
+
+
+class Table(dict):
+    pop = __delitem__ = Closed.pop
+
+
+@pytest.mark.parametrize("kind", [Closed, Table])
+def test_what_was_only_recorded_leaves_containers_without_their_methods(kind):
+    held = kind()
+
+    class Adding(module.Module):
+        def forward(self, x):
+            held.update({len(held): x * 2}) if kind is Table else held.append(x * 2)
+            raise ValueError("on purpose")
+
+    with pytest.raises(ValueError, match="on purpose"):
+        Adding().compile([Tensor((2,))], is_train=False, use_graph=True)
+    assert len(held) == 0

@@ -8,7 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
-from numbers_used import Using, alike, steps
+from numbers_used import Using, alike, replays, steps
+from singa_rs import opt
 from singa_rs.record.names import names_of
 from singa_rs.record.stand_ins import tells_stand_ins
 
@@ -127,3 +128,57 @@ def test_managers_that_let_errors_through_tell_nothing():
             self.end = 1
 
     assert not tells_stand_ins(Timer.__exit__) and tells_stand_ins(Quiet.__exit__)
+
+
+class Careful(opt.SGD):
+    """Asks for a type where no step does."""
+
+    def __init__(self, lr, momentum=0):
+        super(Careful, self).__init__(lr, momentum)  # noqa: UP008
+        self.kind = "number" if type(momentum) is float else "schedule"
+
+    def step(self):
+        if isinstance(self, Careful):
+            super(Careful, self).step()  # noqa: UP008
+
+
+def _careful():
+    class Within(Careful):
+        def __init__(self, lr):
+            super(Within, self).__init__(lr, 0.9 if type(lr) is float else 0.5)  # noqa: UP008
+
+        def step(self):
+            super(Within, self).step()  # noqa: UP008
+
+    return Within(0.1)
+
+
+@pytest.mark.parametrize("make", [lambda: Careful(0.1, 0.9), _careful])
+def test_a_constructor_that_no_step_calls_may_ask_for_types(make):
+    class Counting(Using):
+        def train_one_batch(self, x):
+            self.n += 1
+            loss = self.fc(x).mean()
+            self.optimizer(loss)
+            return loss
+
+    def session():
+        model = Counting(None, None)
+        model.optimizer = make()
+        return model
+
+    assert replays(alike(session, steps(8))) > 4
+
+
+def test_a_constructor_that_a_step_calls_may_not_ask_for_types():
+    class Asking:
+        def __init__(self, n):
+            self.by = 2 if type(n) is int else 3
+
+    class Making(Using):
+        def train_one_batch(self, x):
+            made = Asking(self.n)
+            self.n += 1
+            return self.fc(x).mean() * (made.by if isinstance(made, Asking) else 5)
+
+    alike(lambda: Making(None, None), steps(8))

@@ -1,10 +1,12 @@
 """What a step does that no recording shows: numbers of other generators, the clock, globals."""
 
 import datetime
+import functools
 import gc
 import itertools
 import os
 import random
+import secrets
 import sys
 import time
 import uuid
@@ -76,7 +78,47 @@ def with_own(net):
     net.own.randint(0, 9)
 
 
+@functools.lru_cache
+def cached():
+    return np.random.default_rng(3)
+
+
+def with_cached(net):
+    cached().normal()
+
+
+def with_bits(net, held=np.random.PCG64(3)):  # noqa: B008
+    held.random_raw()
+
+
+def with_spawned(net, held=np.random.SeedSequence(3)):  # noqa: B008
+    np.random.default_rng(held.spawn(1)[0]).normal()
+
+
+def with_system(net, held=random.SystemRandom()):  # noqa: B008
+    held.random()
+
+
+def with_secrets(net):
+    secrets.randbelow(3)
+
+
+def with_unseeded(net):
+    np.random.default_rng().normal()
+
+
+def with_unseeded_python(net):
+    random.Random().random()
+
+
 DRAWS = {
+    with_cached: "cached() (Generator)",
+    with_bits: "also.__defaults__.0 (PCG64)",
+    with_spawned: "also.__defaults__.0 (SeedSequence)",
+    with_system: "the system's generator",
+    with_secrets: "the system's generator",
+    with_unseeded: "the system's generator",
+    with_unseeded_python: "the system's generator",
     with_python: "Python's random",
     with_python_inside: "Python's random",
     with_numpy: "NumPy's numpy.random",

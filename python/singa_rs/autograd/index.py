@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """`x[key]` by NumPy's rules: a view, or a copy if the key has an array.
+    """`x[key]` by NumPy's rules: a view, or a copy if the key has an array or a tensor.
 
     Raises:
         IndexError: as NumPy (ValueError if a tensor as index is out of range).

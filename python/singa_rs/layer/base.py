@@ -215,7 +215,8 @@ class Layer(metaclass=_LayerType):
         self._let_go(name)
         if self._layer_node.registered.pop(name, None) is None:
             object.__delattr__(self, name)
-        self._layer_node.states.discard(name)
+        if not any(layer is self for layer in now.running):  # as in setting one
+            self._layer_node.states.discard(name)
 
     def _moves(self, name: str, value: Tensor) -> bool:
         """Whether parameters of the model may have other names once a tensor is an attribute: it
@@ -254,7 +255,9 @@ class Layer(metaclass=_LayerType):
         for name, value in self.__dict__.items():
             if name not in unwatched:
                 yield name, value
-        yield from self._layer_node.registered.items()
+        if registered := self._layer_node.registered:
+            yield from registered.items()
+            yield "(order)", " ".join(registered)
         for index, child in enumerate(tree.alive(self)):
             yield f"{type(child).__name__}#{index}", child
         if self._slots:
@@ -340,7 +343,8 @@ class Layer(metaclass=_LayerType):
 
     def set_params(self, parameters: Mapping[str, Any]) -> None:
         """Copies tensors or arrays into the parameters with exactly these names, full or
-        relative to this layer; other names are ignored.
+        relative to this layer. Those for layers that have not been called are kept for their
+        first call; other names are ignored.
 
         Raises:
             ShapeError, TypeError: naming the parameter, before anything is written.

@@ -8,13 +8,12 @@ from contextlib import ExitStack
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
 from .items import Item
+from .looks import looks, restore
 from .memory import Memory, is_made, memory, text
 from .places import Place
 from .programs import is_program, module_of
@@ -149,12 +148,6 @@ def _say(item: Item | None) -> str:
     return "nothing" if item is None else text(item.value)
 
 
-def _put_back(array: np.ndarray, elements: bytes) -> None:
-    """Restores the elements of an array, unless its size has changed."""
-    if array.nbytes == len(elements):
-        np.asarray(array)[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
-
-
 def _of_item(item: Item) -> tuple[Any, Any, Any]:
     return item.owner, item.key, places.read(item.owner, item.key)
 
@@ -167,12 +160,12 @@ def _is_without_value(value: Any) -> bool:
 def _drop_unmade(container: Any, before: Any) -> None:
     """Removes tensors that are only recorded and were added to a container."""
     if isinstance(container, dict):
-        added = [key for key in container if key not in before]
-        for key in filter(lambda key: _is_without_value(container[key]), added):
-            places.write(container, key, places.NOTHING)
+        for key in [key for key in dict.keys(container) if key not in before]:
+            if _is_without_value(places.read(container, key)):
+                places.write(container, key, places.NOTHING)
     elif isinstance(container, (list, deque)):
-        while len(container) > len(before) and _is_without_value(container[-1]):
-            container.pop()
+        while len(container) > len(before) and _is_without_value(places.read(container, -1)):
+            places.write(container, -1, places.NOTHING)
 
 
 def _empty(cache: Any, added: int) -> None:
@@ -255,8 +248,8 @@ class Undo:
 
     def _restore_arrays(self) -> None:
         for array, elements in self._arrays:
-            if array.flags.writeable and array.tobytes() != elements:
-                _put_back(array, elements)
+            if looks(array)[-1] != elements:
+                restore(array, elements)
 
     def _draw_again(self) -> None:
         """Rewinds the generator, so that initial values that are made again are the same."""

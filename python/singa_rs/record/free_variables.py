@@ -98,6 +98,8 @@ def inside(value: Any) -> Iterator[Read]:
     elif isinstance(value, partial):
         for name in ("func", "args", "keywords"):
             yield Read(name, value, name, getattr(value, name))
+    elif isinstance(value, BaseException):
+        yield Read("args", value, "args", value.args, is_silent=True)
     for name, one in in_slots(value):
         yield Read(name, value, name, one, is_silent=True)
     if isinstance(value, Operator):  # its other attributes are the tape's
@@ -131,7 +133,8 @@ def outside(value: Any) -> Iterator[Read]:
             yield Read(key, value, key, held)
     for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
         if (held := read(cell, "cell_contents")) is not NOTHING and name != "__class__":
-            yield Read(name, cell, "cell_contents", held, is_silent=True)
+            is_opaque = isinstance(held, type) and name not in names_of(value.__code__).valued
+            yield Read(name, cell, "cell_contents", held, True, is_opaque)
     yield from _globals(value)
 
 
@@ -145,7 +148,7 @@ def _globals(function: FunctionType) -> Iterator[Read]:
             if _is_of_library(value):
                 continue
             yield Read(f"global {name}", known, name, NOTHING, is_silent=True)
-        if _is_space(value):
+        if _is_space(value) and (name in names.valued or isinstance(value, ModuleType)):
             yield from _in_space(name, value, names.of_attributes, seen)
         is_opaque = value is not NOTHING and not _is_data(value)
         yield Read(f"global {name}", owner, name, value, is_silent=True, is_opaque=is_opaque)

@@ -23,6 +23,8 @@ class Names(NamedTuple):
     #: Of both, and of variables, those that it loads for more than to append to what they name, or
     #: that it sets, unless it makes an object.
     read: frozenset[str]
+    #: Of globals and free variables, those that it uses for more than `super` and `isinstance`.
+    valued: frozenset[str]
     #: Modules that it imports.
     of_modules: frozenset[str]
     #: What it compares by `is`; "id" if it reads the builtin.
@@ -45,7 +47,7 @@ def names_of(code: CodeType) -> Names:
         of_globals = {step.argval for step in steps if step.opname in used}
         compared = _compared(steps) | ({"id"} & of_globals)
         of_own = _read(steps) if code.co_name == "__init__" else _read(steps) | _set(steps)
-        names = (of_globals, code.co_names, of_own)
+        names = (of_globals, code.co_names, of_own, _valued(steps))
         own = (*names, _imported(steps), compared, _classed(steps), _caught(steps))
         inner = [names_of(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
@@ -69,6 +71,24 @@ def _read(steps: list[dis.Instruction]) -> set[str]:
         if step.opname in ("IMPORT_FROM", "MATCH_CLASS"):
             found.add("__match_args__" if step.opname == "MATCH_CLASS" else step.argval)
     return {name for name in found if isinstance(name, str)}
+
+
+def _valued(steps: list[dis.Instruction]) -> set[str]:
+    """The globals and free variables that code uses for more than `super` and `isinstance`."""
+    of = [n for n, one in enumerate(steps) if one.opname in GLOBAL or "DEREF" in one.opname]
+    return {steps[n].argval for n in of if not _is_asked_of(steps, n)}
+
+
+def _is_asked_of(steps: list[dis.Instruction], n: int) -> bool:
+    """Whether what code loads is the class in `super(A, self)` or `isinstance(x.y, A)`."""
+    at, after = n - 1, steps[n + 1]
+    if after.opname.startswith("LOAD_FAST"):
+        return steps[at].opname in GLOBAL and steps[at].argval == "super"
+    while steps[at].opname == "LOAD_ATTR":
+        at -= 1
+    called = steps[at - 1]
+    is_last = "CALL" in after.opname and after.arg == 2
+    return is_last and called.opname in GLOBAL and called.argval == "isinstance"
 
 
 def _set(steps: list[dis.Instruction]) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from itertools import chain
+from operator import is_
 from types import CellType
 from typing import Any
 
@@ -68,6 +70,8 @@ def write(owner: Any, key: Any, value: Any) -> None:
 def _clear(owner: Any, key: Any) -> None:
     if isinstance(owner, dict) and type(key) is not Slot:
         _base(owner).pop(owner, key, None)
+    elif isinstance(owner, _MUTABLE) and type(key) is not Slot:
+        _base(owner).__delitem__(owner, key)
     elif isinstance(owner, type):
         if key in vars(owner):
             type.__delattr__(owner, key)
@@ -83,17 +87,21 @@ def refill(container: Any, items: Any) -> None:
     if kind is bytearray:  # its memory may be lent
         kind.__setitem__(container, slice(None), items)
         return
-    if kind in (dict, OrderedDict) and len(container) == len(items):
-        pairs = zip(kind.items(container), items.items(), strict=True)
-        if all(a is b and one is other for (a, one), (b, other) in pairs):
+    if kind.__len__(container) == len(items):  # a set could get another order
+        now, then = kind.__iter__(container), iter(items)
+        if kind in (dict, OrderedDict):
+            now, then = map(chain.from_iterable, (kind.items(container), items.items()))
+        if all(map(is_, now, then)):
             return
     kind.clear(container)
     (kind.update if hasattr(kind, "update") else kind.extend)(container, items)
 
 
 def copied(container: Any) -> Any:
-    """A shallow copy of Python's own class."""
+    """A shallow copy of Python's own class; of a set, its items in their order."""
     kind = _base(container)
+    if kind is set:
+        return list(kind.__iter__(container))
     if kind is deque:
         return deque(container, container.maxlen)
     return OrderedDict(container) if kind is OrderedDict else kind.copy(container)

@@ -118,23 +118,23 @@ class Recorded(_Pictured):
         Raises:
             GraphError: nothing was recorded, or the recording has not ended.
         """
-        return self._ready().graph
+        return self._ready("graph").graph
 
-    def _ready(self) -> VerifiedGraph:
+    def _ready(self, op: str) -> VerifiedGraph:
         # Another thread may reset the device meanwhile.
         verified = self._verified
         if verified is not None and self._threads == self._device.num_threads:
             return verified
         with self._lock:
-            return self._made()
+            return self._made(op)
 
-    def _made(self) -> VerifiedGraph:
+    def _made(self, op: str) -> VerifiedGraph:
         verified, threads = self._verified, self._device.num_threads
         if verified is not None and self._threads == threads:  # by another thread
             return verified
         if self._recording is None or self.is_recording:
             what = "is still recording" if self.is_recording else "has recorded nothing"
-            raise GraphError(f"run: the device {what}")
+            raise GraphError(f"{op}: the device {what}")
         self._verified = None  # its memory is free for the new graph
         self._recording.seal()
         # Caches nothing: the tensors that it reads, even parameters, may change between runs.
@@ -151,7 +151,7 @@ class Recorded(_Pictured):
         Raises:
             GraphError: nothing was recorded, or the recording has not ended.
         """
-        verified = self._ready()
+        verified = self._ready("run")
         for _ in range(n):
             known = verified.fault
             profile.run(verified.run, [])
@@ -171,7 +171,7 @@ class Recorded(_Pictured):
             known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
             if name.startswith("_") or not known:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            graph = self.graph
+            graph = self._ready(name).graph
             if self._picture is None or not self._picture.shows(graph):
                 self._picture = viz.Graph(graph, "recorded by hand")
             return getattr(self._picture, name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any
 from weakref import ProxyTypes
@@ -35,7 +34,7 @@ from .free_variables import (
     outside,
 )
 from .items import Alias, Item, Kind
-from .looks import LONGEST, is_plain, looks
+from .looks import LONGEST, is_looked_at, looks
 from .memory import Memory, Spot, is_steady, memory
 from .places import CONTAINERS, NOTHING, Slot, attributes_of, copied, in_slots
 from .trees import OF_TENSORS, given_name
@@ -99,8 +98,9 @@ class Snapshot:
         self._is_loose = True
         for index, value in enumerate(given):
             self._value(f"{_GIVEN}{index}", given, index, value)
-        #: Arrays that can be restored, with their elements.
-        self.elements = [(array, found[-1]) for array, found in self._arrays if is_plain(array)]
+        #: Arrays and the like that can be restored, with their bytes.
+        known = ((one, found[-1]) for one, found in self._arrays)
+        self.elements = [(one, held) for one, held in known if type(held) is bytes]
         self._look_outside()
         del self._root
 
@@ -115,7 +115,8 @@ class Snapshot:
                 self._read(path, read)
         #: Detects changes that are made without being noted.
         fixed = self.places + self.fixtures
-        self.watch = Watch(self.contents, fixed, self._arrays, self._lengths, looks, NOTHING)
+        rows = [one for one in self.contents if not isinstance(one[0], set)]
+        self.watch = Watch(rows, fixed, self._arrays, self._lengths, looks, NOTHING)
         #: The copies that it compares containers with.
         self._copies = {id(one): copy for one, copy in self.contents}
         self.outer, self.contents = self.contents[inside:], self.contents[:inside]
@@ -281,7 +282,7 @@ class Snapshot:
                 self._attributes(path, value)
         elif isinstance(value, CONTAINERS):
             self._container(path, owner, key, value)
-        elif isinstance(value, (np.ndarray, ContextVar)):
+        elif is_looked_at(value):
             self._looked_at(path, owner, key, value)
         else:
             self._put(path, Item(owner, key, key_of(value)))
@@ -366,7 +367,8 @@ class Snapshot:
         if not isinstance(value, (tuple, frozenset)):
             self.contents.append((value, copied(value)))
         if isinstance(value, (set, frozenset)):
-            self._put(path, Item(owner, key, (frozenset, frozenset(map(key_of, value)))))
+            self._put(path, Item(owner, key, (type(value), tuple(map(key_of, value)))))
+            self._arrays += [(value, looks(value))] * isinstance(value, set)
             for index, item in enumerate(list(value)):
                 if is_open(item):
                     self._value(f"{path}.{index}", value, index, item)

@@ -3,8 +3,9 @@ generators of random numbers that are not this package's, reads the clock, chang
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cache
 from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +33,7 @@ _SOURCES: dict[str, frozenset[str]] = {
     ),
     "datetime": frozenset({"now", "today", "utcnow"}),
     "os": frozenset({"urandom"}),
+    "random": frozenset({"Random", "SystemRandom", "seed"}),
     "secrets": frozenset({"choice", "randbelow", "randbits", "token_bytes", "token_hex"}),
     "uuid": frozenset({"uuid1", "uuid4"}),
 }
@@ -41,11 +43,23 @@ _CALLED = frozenset(
     | {f"datetime.{name}" for name in _SOURCES["datetime"]}
     | {"date.today", "posix.urandom"}
 )
+#: NumPy's, of which programs make their own, seeded by the system.
+_MAKERS = "default_rng RandomState SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64".split()
+_SOURCES["numpy"] = frozenset(_MAKERS)
+_SYSTEM = "the system's generator"
 
 
 def is_cache(value: Any) -> bool:
     """Whether it is a function that keeps its results."""
     return isinstance(value, _Cache)
+
+
+def _results(cache: Any) -> Iterator[Any]:
+    """What a function's cache holds, among other things."""
+    for one in gc.get_referents(cache):
+        yield one
+        if type(one) is dict:
+            yield from one.values()
 
 
 def added(cache: Any) -> tuple[Any, int]:
@@ -54,26 +68,39 @@ def added(cache: Any) -> tuple[Any, int]:
 
 
 def is_generator(value: Any) -> bool:
-    """Whether a value is a generator of random numbers, of Python's or NumPy's."""
-    return isinstance(value, _kinds("random" in sys.modules, "numpy.random" in sys.modules))
+    """Whether a value is a generator of random numbers, of Python's, NumPy's or PyTorch's."""
+    modules = map(sys.modules.get, ("random", "numpy.random", "torch"))
+    return isinstance(value, _kinds(*modules))
 
 
 @cache
-def _kinds(has_python: bool, has_numpy: bool) -> tuple[type, ...]:
+def _kinds(python: Any, numpy: Any, torch: Any) -> tuple[type, ...]:
     """The classes of generators, of modules that the program has loaded: there are no others."""
-    of_python = (sys.modules["random"].Random,) if has_python else ()
-    of_numpy = (np.random.Generator, np.random.RandomState) if has_numpy else ()
-    return of_python + of_numpy
+    names = "Random Generator RandomState BitGenerator SeedSequence".split()
+    found = (getattr(one, name, None) for one in (python, numpy, torch) for name in names)
+    return tuple(one for one in found if isinstance(one, type))
 
 
 class Generators:
-    """The positions of generators at one moment: of those that a program holds, by path, and of
-    those that libraries share."""
+    """The positions of generators at one moment: of those that a program holds, by path, or has in
+    caches of functions, and of those that libraries share."""
 
-    def __init__(self, held: Mapping[str, Any]) -> None:
-        self._of = {f"{path} ({type(one).__name__})": one for path, one in held.items()}
+    def __init__(self, held: Mapping[str, Any], caches: Iterable[Any]) -> None:
+        kept = ((f"{one.__qualname__}()", made) for one in caches for made in _results(one))
+        self._of: dict[str, Any] = {}
+        for path, one in (*held.items(), *kept):
+            name = f"{path} ({type(one).__name__})"
+            while name in self._of:  # of one cache
+                name += "'"
+            if is_generator(one):
+                self._of[name] = one
         self._of.update(_shared())
         self._before = {name: _position(one) for name, one in self._of.items()}
+
+    @property
+    def has_system(self) -> bool:
+        """Whether one of them has no position: the system's."""
+        return None in self._before.values()
 
     def moved(self) -> list[str]:
         """The names of those that have moved since, or since the last call."""
@@ -93,22 +120,24 @@ def _shared() -> dict[str, Any]:
         found["Python's random"] = python.getstate.__self__
     if "numpy.random" in sys.modules:
         found["NumPy's numpy.random"] = np.random.get_state.__self__
-    if torch is not None and hasattr(torch, "get_rng_state"):
-        found["PyTorch's torch.random"] = lambda: torch.get_rng_state().numpy().tobytes()
+    if (shared := getattr(torch, "default_generator", None)) is not None:
+        found["PyTorch's torch.random"] = shared
     return found
 
 
 def _position(generator: Any) -> Hashable:
-    if not is_generator(generator):
-        return generator()
-    if hasattr(generator, "bit_generator"):  # NumPy's Generator
-        return _frozen(generator.bit_generator.state)
+    if hasattr(generator, "getstate"):  # Python's
+        try:
+            return generator.getstate()
+        except NotImplementedError:  # the system's, which has none
+            return None
+    if hasattr(generator, "initial_seed"):  # PyTorch's
+        return generator.get_state().numpy().tobytes()
     if hasattr(generator, "get_state"):  # NumPy's RandomState
         return _frozen(generator.get_state(legacy=False))
-    try:
-        return generator.getstate()
-    except NotImplementedError:  # the system's, which has none
-        return None
+    bits = getattr(generator, "bit_generator", generator)
+    seeds = getattr(bits, "seed_seq", bits)  # which others can be spawned from
+    return _frozen(getattr(bits, "state", None)), getattr(seeds, "n_children_spawned", None)
 
 
 def _frozen(state: Any) -> Hashable:
@@ -129,12 +158,16 @@ def _names_source(function: FunctionType) -> bool:
     for name in names.of_globals:
         value = known.get(name)
         module = getattr(value, "__module__", None) or getattr(value, "__name__", None)
-        sources = _SOURCES.get(module) if isinstance(module, str) else None
+        sources = _sources(module) if isinstance(module, str) else None
         if sources and (
             getattr(value, "__name__", None) in sources or sources & names.of_attributes
         ):
             return True
-    return any(_SOURCES.get(name, frozenset()) & names.of_attributes for name in names.of_modules)
+    return any(_sources(name) & names.of_attributes for name in names.of_modules)
+
+
+def _sources(module: str) -> frozenset[str]:
+    return _SOURCES.get(module.partition(".")[0], frozenset())
 
 
 def globals_set(before: Snapshot, after: Snapshot) -> list[str]:
@@ -193,9 +226,11 @@ class Watching:
     def __init__(self, before: Snapshot, previous: Unseen | None, suspects_calls: bool) -> None:
         """`previous` is what the recording before found: lines that draw are looked for if there
         are any."""
-        self._before, self._generators = before, Generators(before.generators)
+        self._before = before
+        self._generators = Generators(before.generators, (cache for cache, _ in before.caches))
         has_draws = previous is not None and bool(previous.draws)
         self._traces = has_draws and sys.gettrace() is None
+        suspects_calls = suspects_calls or self._generators.has_system
         self._profiles = suspects_calls and sys.getprofile() is None
         self._last: str | None = None
         #: By generator and by function: the line.
@@ -240,10 +275,12 @@ class Watching:
         if event != "c_call" or not isinstance(arg, BuiltinFunctionType):
             return
         name = arg.__qualname__ if "." in arg.__qualname__ else f"{arg.__module__}.{arg.__name__}"
-        if name in _CALLED:
-            found = _program(frame)
-            if found is not None:
-                self._calls.setdefault(name.replace("posix", "os"), _place(found))
+        is_system = frame.f_globals.get("__name__") == "random" and (
+            name == "posix.urandom" or name == "Random.seed" and frame.f_locals.get("a", 0) is None
+        )
+        if (is_system or name in _CALLED) and (found := _program(frame)) is not None:
+            named = self._draws if is_system else self._calls
+            named.setdefault(_SYSTEM if is_system else name.replace("posix", "os"), _place(found))
 
 
 def _program(frame: FrameType | None) -> FrameType | None:

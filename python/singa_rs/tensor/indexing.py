@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import GraphError, Handle
+from .._core import GraphError, Handle, bool_
 from ..refusals import is_integral
 from .numbers import as_array
 
@@ -136,8 +136,10 @@ def _normal(key: Any) -> Any:
     if key is None or key is Ellipsis or isinstance(key, slice) or _is_int(key):
         return key
     if isinstance(key, Handle):
-        if key.dtype.is_int and key.rank:
+        if key.dtype.is_int:
             return key
+        if key.numel and key.dtype != bool_:
+            raise IndexError(f"index: got a tensor of {key.dtype.name}, want integers or bools")
         key = _read(key)
     if not isinstance(key, (list, np.ndarray, bool, np.bool_, tuple, range)):
         raise TypeError(
@@ -150,15 +152,14 @@ def _normal(key: Any) -> Any:
     return int(array) if array.dtype.kind != "b" and array.ndim == 0 else array
 
 
-def _read(key: Any) -> np.ndarray:
-    """The values of a tensor that is a key: of a mask, or of one index."""
+def _read(mask: Any) -> np.ndarray:
     try:
-        return key.to_numpy()
+        return mask.to_numpy()
     except GraphError as error:
-        what = "mask, on which the size depends" if key.rank else f"tensor of {key.dtype.name}"
-        instead = "where, masked_fill and a[mask] = number" if key.rank else "gather"
-        text = f"index: got a {what}, and a recording lacks its values; {instead} do without"
-        raise GraphError(f"{text} ({error})") from None
+        raise GraphError(
+            "index: got a mask, on which the size depends, and a recording lacks its values; "
+            f"where, masked_fill and a[mask] = number do without ({error})"
+        ) from None
 
 
 def _width(key: Any) -> int:

@@ -81,7 +81,7 @@ def key_of(value: Any) -> Hashable:
     if isinstance(value, np.generic):
         return kind, value.tobytes()
     if kind in (tuple, frozenset):
-        return kind, kind(map(key_of, value))
+        return kind, tuple(map(key_of, value))
     return value.key if isinstance(value, Settings) else Same(value)
 
 
