@@ -6,7 +6,7 @@ import pytest
 from onnx_models import real
 from singa_rs import autograd, layer, module, sonnx
 from singa_rs.sonnx.extents import Extent, plus, quotient, times
-from test_sonnx_export import check, kinds
+from test_sonnx_export import check, here, kinds
 
 A = autograd
 ANY = {"x": {0: "n", 2: "h", 3: "w"}}
@@ -118,6 +118,42 @@ def test_images_are_padded_and_resampled(name):
     shapes = [(2, 3, 11, 9), (1, 3, 20, 23)]
     proto = check(RESAMPLED[name], [real(2, 3, 10, 8)], ANY, [[real(*one)] for one in shapes])
     assert set(kinds(proto)) & {"Pad", "Resize"}
+
+
+FRACTIONS = [
+    {"scale": (2, 0.7), "mode": "linear"},
+    {"scale": (2, 0.7)},
+    {"scale": (1.5, 0.7), "mode": "cubic"},
+    {"scale": (2, 1.4), "mode": "linear"},  # times 5 is less than 7 in float32
+    {"scale": (1.3, 1.4)},
+    {"scale": (1.5, 1.15)},  # times 100 is 115 in float32, but not in float64
+    {"scale": (0.7, 1.3), "mode": "linear", "antialias": True},
+    {"scale": (1.5, 1.3), "mode": "linear", "coordinates": "align_corners"},
+    {"scale": (0.7, 1.4), "coordinates": "align_corners"},
+]
+
+
+@pytest.mark.parametrize("width", [5, 7, 10, 100])
+@pytest.mark.parametrize("how", FRACTIONS, ids=str)
+def test_fractions_beside_a_dynamic_axis(how, width):
+    if width > 10 and "mode" in how:
+        pytest.skip("weights of float32 places")
+
+    def call(x):
+        return A.interpolate(x, **how)
+
+    x = real(1, 2, 9, width)
+    proto = check(call, [x], {"x": {2: "h"}}, [[real(1, 2, 14, width)]])
+    np.testing.assert_allclose(sonnx.prepare(proto).run([x])[0], here(call, [x])[0], atol=1e-5)
+
+
+def test_what_scales_and_sizes_both_change_is_refused():
+    with pytest.raises(NotImplementedError, match="antialias by a scale, with aligned corners"):
+        sonnx.model_proto(
+            lambda x: A.interpolate(x, None, 0.7, "linear", "align_corners", antialias=True),
+            [real(2, 3, 8, 8)],
+            dynamic=ANY,
+        )
 
 
 def test_models_of_even_sizes_alone():

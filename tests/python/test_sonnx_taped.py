@@ -212,3 +212,24 @@ def test_to_onnx_warns_of_constants():
             sonnx.to_onnx([x], [y])
     finally:
         autograd.training = False
+
+
+ALONE = {
+    "indices": lambda: A.onehot(-1, Tensor(data=np.int32([2, 0, 1])), 3, (0.5, 2.0)),
+    "floats": lambda: A.onehot(-1, Tensor(data=np.float32([2, 0, 1])), 3, (0.5, 2.0)),
+    "an array": lambda: A.onehot(-1, np.array([2, 0, 1]), 3, (0.5, 2.0)),
+    "sizes": lambda: A.constant_of_shape(Tensor(data=np.int32([3, 3])), 1.5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:to_onnx")
+@pytest.mark.parametrize("of", ALONE)
+def test_indices_and_sizes_that_nothing_else_holds_are_constants(of):
+    x = Tensor(data=real(3, 3))
+    autograd.training = True
+    try:
+        y = x * ALONE[of]()
+        made = sonnx.to_onnx([x], [y])
+    finally:
+        autograd.training = False
+    np.testing.assert_array_equal(there(made, [to_numpy(x)])[0], to_numpy(y))

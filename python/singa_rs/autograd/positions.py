@@ -32,6 +32,8 @@ def _single(value: Any, what: str) -> Any:
 class OneHot(Opaque):
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot)."""
 
+    _keeps_inputs = True
+
     def __init__(self, axis: int, depth: Any, values: Any = (0.0, 1.0)) -> None:
         self.axis = whole(axis, "onehot: axis")
         self.depth = whole(_single(depth, "onehot: depth"), "onehot: depth")
@@ -114,6 +116,8 @@ class ConstantOfShape(Opaque):
         ValueError: an extent with a fraction; a value that is not one element, or that the dtype
             cannot hold.
     """
+
+    _keeps_inputs = True
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = _single(value, "constant_of_shape: value")

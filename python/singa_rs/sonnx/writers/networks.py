@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...autograd.resize import Mode
 from ..extents import Number
 from ..program import Step
@@ -123,21 +125,44 @@ def resample(w: Writer, step: Step) -> str:
     have, want, dtype = w.shape(value), w.shape(step.outputs[0]), w.meta(value).dtype
     is_wide = how.kind == "nearest" or dtype in ("float32", "float64")
     x = w.name(value) if is_wide else w.cast(w.name(value), "float32")
-    scales = [_scale(*one) for one in zip(steps, have, want, strict=True)]
-    if None in scales:  # all were given as sizes
-        given = [x, "", "", w.ints(want)]
-    else:
-        given = [x, "", w.constant(scales, "float32")]
-    made = w.node(
+    scales = [_scale(*one, how) for one in zip(steps, have, want, strict=True)]
+    takes_sizes = None in scales
+    if takes_sizes:
+        scales = [_fraction(*one) for one in zip(scales, have, want, strict=True)]
+    if any(by != 1 for by in scales):
+        x = _resized(w, how, x, "", w.constant(scales, "float32"))
+    made = _resized(w, how, x, "", "", w.ints(want)) if takes_sizes else x
+    return made if is_wide or "float" not in dtype else w.cast(made, dtype)
+
+
+def _resized(w: Writer, how: Mode, *given: str) -> str:
+    return w.node(
         "Resize", given, mode=how.kind, coordinate_transformation_mode=how.coordinates,
         nearest_mode=how.rounding, cubic_coeff_a=how.coefficient,
         exclude_outside=int(how.excludes), antialias=int(how.antialias),
     )  # fmt: skip
-    return made if is_wide or "float" not in dtype else w.cast(made, dtype)
 
 
-def _scale(step: float | None, have: Number, want: Number) -> float | None:
-    """What an axis is multiplied by; None if that depends on its size."""
-    if isinstance(have, int) and isinstance(want, int):
-        return want / have
-    return None if step is None else 1 / step
+def _scale(step: float | None, have: Number, want: Number, how: Mode) -> float | None:
+    """What an axis is multiplied by; None where it takes a size to mean the same to all: of scales,
+    which are float32, onnxruntime rounds the product down as a float32, shape inference as a
+    float64, and some align the corners of the extent before it is rounded."""
+    if step is None:
+        return None
+    if how.coordinates == "align_corners":
+        if how.antialias and step > 1 and not (isinstance(have, int) and step == have / want):
+            raise NotImplementedError("export: antialias by a scale, with aligned corners")
+        return None
+    by = np.float32(1 / step)
+    if isinstance(have, int):
+        while int(by * np.float32(have)) > want:
+            by = np.nextafter(by, np.float32(0))
+        if int(float(by) * have) < want:
+            return None
+    return float(by)
+
+
+def _fraction(by: float | None, have: Number, want: Number) -> float:
+    """A scale that the sizes do not tell, or else 1."""
+    is_told = by is None or (isinstance(have, int) and by == np.float32(want / have))
+    return 1.0 if is_told else by
