@@ -152,6 +152,10 @@ CASES = {
         for p in (1, 2, 3, math.inf)
         for swap in (False, True)
     },
+    "triplet axes": (
+        options(autograd.triplet_margin_loss), [(2, N, C)] * 3, 2,
+        lambda a, b, c: triplet(a, b, c, 2, 1),
+    ),
     **margin_cases.CASES,
 }  # fmt: skip
 

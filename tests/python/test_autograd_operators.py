@@ -191,3 +191,25 @@ def test_an_operation_may_have_settings():
     operation, x = Scaled(), from_numpy(np.ones(2, np.float32))
     made = [operation(x) for _ in range(2)]
     assert [(one[0] if isinstance(one, tuple) else one).sum().item() for one in made] == [4, 4]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    "answer, got",
+    [
+        (lambda x: None, "None"),
+        (lambda x: np.ones(3), r"ndarray of shape \(3,\)"),
+        (lambda x: (x, None), r"\w*Tensor of shape \(2,\), None"),
+        (lambda x: [x, 1.0], ".*, 1.0"),
+        (lambda x: {"y": 1}, "{'y': 1}"),
+        (lambda x: (), r"\(\)"),
+    ],
+)
+def test_results_are_checked(answer, got, recorded):
+    class Wrong(autograd.Operator):
+        def forward(self, x):
+            return answer(x)
+
+    autograd.training = recorded
+    with pytest.raises(TypeError, match=f"^mine: forward returned {got}, want a Tensor or a tuple"):
+        Wrong("mine")(parameter([1.0, 2.0]))

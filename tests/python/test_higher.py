@@ -176,6 +176,8 @@ PRODUCTS = {
     "prod of all": lambda x: x.prod((1, 0), keepdims=True),
     "nanprod": autograd.nanprod,
     "nancumprod": autograd.nancumprod,
+    "avg_pool": lambda x: autograd.avg_pool1d(x.unsqueeze(0), 2) ** 4,
+    "local_response_norm": lambda x: autograd.local_response_norm(x.unsqueeze(2), 2),
     **{
         f"cumprod-{exclusive}-{reverse}": lambda x, how=(exclusive, reverse): x.cumprod(1, *how)
         for exclusive in (True, False)
@@ -229,6 +231,34 @@ def test_of_pieces_of_lines(name):
     assert [one.tolist() for one in again] == [[0, 0, 0]] * 2
     with pytest.raises(GraphError, match="does not lead to y"):
         autograd.gradients(autograd.sum(slope * slope), [other])
+
+
+PIECES = {
+    **{k: FLAT[k] for k in ("relu", "leaky_relu", "clamp", "abs")},
+    **{k: getattr(autograd, k) for k in ("elu", "selu", "hardsigmoid", "hardswish", "softshrink")},
+    "floor": autograd.floor,
+    "fmod": lambda x: autograd.fmod(x, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces_are_selected(name):
+    """An infinite gradient beside a slope of 0 as without the tape, signs of zeros included."""
+    edges = [-np.inf, -3.0, -1.0, -0.0, 0.0, 0.25, 1.0, 9.0, np.inf, np.nan]
+    x, factor = (tensor.from_numpy(g, dtype="float64") for g in np.meshgrid(edges, edges))
+    x.requires_grad = True
+    y = autograd.sum(PIECES[name](x) * factor)
+    made = [autograd.gradients(y, xs=x, create_graph=flag).to_numpy() for flag in (True, False)]
+    np.testing.assert_array_equal(*made)
+    signs = [np.signbit(one) | np.isnan(one) for one in made]
+    np.testing.assert_array_equal(*signs)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+def test_slopes_far_out(name):
+    x = parameter([-np.inf, np.inf])
+    y = autograd.sum(getattr(autograd, name)(x))
+    assert autograd.gradients(y, x, create_graph=True).tolist() == [0, 1]
 
 
 def test_of_what_was_overwritten():

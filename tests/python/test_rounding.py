@@ -1,6 +1,7 @@
 """`compile(exact=False)`: what is replaced, and how close the results stay."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -275,6 +276,29 @@ def test_functions_of_several_operations_round_once(dtype, compute, given):
     made = compute(*short)
     assert made.dtype.name == dtype
     assert made.as_type("float32").item() == compute(*wide).as_type(dtype).as_type("float32").item()
+
+
+@pytest.mark.parametrize("of", [autograd.median, autograd.nanmedian, autograd.quantile])
+def test_medians_of_far_and_near_ends(of):
+    """Neither a distance nor a sum overflows, and no digit is lost in the middle."""
+    for dtype, ends, want in (
+        ("float32", (-3e38, 3e38), 0.0),
+        ("float32", (3e38, 3.2e38), np.float32(3.1e38)),
+        ("float32", (-1, 1 + 2**-23), 2**-24),
+        ("bfloat16", (-1, 1.0078125), 0.00390625),
+        ("bfloat16", (-255, 1), -127),
+        ("float64", (5e-324, 5e-324), 5e-324),
+        ("float32", (-math.inf, 1), -math.inf),
+        ("float32", (-1, math.inf), math.inf),
+    ):
+        x = tensor.from_numpy(np.array(ends), dtype=dtype)
+        made = of(x, 0.5) if of is autograd.quantile else of(x)
+        assert (made.dtype.name, made.item()) == (dtype, want)
+
+
+def test_many_terms_of_a_logarithm_of_a_sum():
+    x = tensor.from_numpy(np.zeros(70001), dtype="float16")
+    assert autograd.logsumexp(x).item() == np.float16(np.log(70001))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

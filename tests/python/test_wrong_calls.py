@@ -328,6 +328,17 @@ def test_what_was_taken_in_silence(call, message):
 
 
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("ratio", [0, 0.0, 0.5, 1])
+def test_seeds_of_dropout(ratio, training):
+    """Also where nothing is drawn: SINGA has the seed before the ratio."""
+    with autograd._training_scope(training):
+        for wrong in (0.5, 2**62, "a"):
+            with pytest.raises((TypeError, ValueError), match="dropout: .*seed"):
+                autograd.dropout(X, ratio, wrong)
+        assert autograd.dropout(X, ratio, 3).shape == X.shape
+
+
+@pytest.mark.parametrize("training", [True, False])
 def test_ratios_of_dropout(training):
     with autograd._training_scope(training):
         for wrong in (None, "", [], {}, "a"):

@@ -130,6 +130,7 @@ TRANSPOSED = {
     "1-all": transposed((LINE, (4, 2, 3), (4,)), 2, (1, 0), 1, 2, 2),
     "1-apart": transposed((LINE, (4, 3, 2), (3,)), 4, 0, 3),
     "1-beyond": transposed((LINE, (4, 3, 2), (3,)), 1, 0, 2, 3),
+    "1-only-added": transposed(((2, 4, 1), (4, 3, 1), (3,)), 1, 1, 2, 3),
     "1-cropped": transposed((LINE, (4, 3, 2), (3,)), 2, (3, 4), 1),
     "2": transposed((PLANE, (4, 3, 3, 2), (3,)), (2, 1), (1, 0), (1, 0)),
     "2-depthwise": transposed((PLANE, (4, 1, 4, 4), (4,)), 2, 1, 0, 1, 4),

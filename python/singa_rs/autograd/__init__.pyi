@@ -999,8 +999,8 @@ def interpolate(
     coordinates: str | None = None,
     *,
     nearest_mode: str | None = None,
-    cubic_coeff: float = -0.75,
-    exclude_outside: bool = False,
+    cubic_coeff: float | None = None,
+    exclude_outside: bool | None = None,
     antialias: bool = False,
     axes: int | Sequence[int] | None = None,
 ) -> Tensor: ...

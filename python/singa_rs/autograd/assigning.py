@@ -26,7 +26,7 @@ from . import (
     scattering,
     special,
 )
-from .inplace import assigned, put, recorded
+from .inplace import assigned, join, put
 from .shape import clone
 from .table import FUNCTIONS, METHODS, as_method
 from .unary import Elementwise
@@ -74,7 +74,7 @@ def _in_place(name: str) -> Callable[..., Tensor]:
     op = None if row is None else ops.op("unary", f=row.f or computed)
 
     def assign(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        is_recorded = recorded(self, *args, *kwargs.values())
+        is_recorded = join(self, *args, *kwargs.values())
         if op is not None and self.dtype.is_float and not (args or kwargs or is_recorded):
             op.into([self], [self])
             return self

@@ -6,6 +6,7 @@ A handle holds the geometry that does not depend on the input: each of SINGA's l
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -238,9 +239,13 @@ def conv_transpose(
     before, after = _cropped(padding, _output_padding(output_padding, attrs), W, attrs)
     pads = (*before, *(max(0, n) for n in after))
     size, missing = _size(x, W, attrs, pads, after)
-    y = _ConvTranspose({**attrs, "padding": pads}, size)(x, W)[0]
+    # Where only added elements are left, one is computed before them, and cut off.
+    less = tuple(min(0, n - 1) for n in size)
+    kept = tuple(map(operator.add, pads, (*less, *(0,) * axes)))
+    y = _ConvTranspose({**attrs, "padding": kept}, tuple(max(1, n) for n in size))(x, W)[0]
     if any(missing):
         y = pad(y, "constant", (0,) * (axes + 4) + missing)
+        y = y[(..., *(slice(-n, None) for n in less))]
     return y if b is None else BINARY["add"](y, reshape(b, (b.shape[0], *(1,) * axes)))
 
 
@@ -314,9 +319,10 @@ def _size(
         full = (n - 1) * stride + reach[d] - pads[d] - pads[axes + d]
         size.append(full + left_out)
         missing.append(added - left_out)
-    if min(size) < 1:
+    found = tuple(map(operator.add, size, missing))
+    if min(found) < 1:
         raise ShapeError(
             f"conv_transpose: got shapes {x.shape} and {W.shape} with padding {pads}, which leaves "
-            f"extents {tuple(size)}, want at least 1"
+            f"extents {found}, want at least 1"
         )
     return tuple(size), tuple(missing)

@@ -44,6 +44,28 @@ class Linear(Rule):
         return (self.adjoint(dys[0]),)
 
 
+class Sloped(Rule):
+    """`dy` by a slope that is constant in pieces, of what the function saved."""
+
+    def __init__(self, run: Op) -> None:
+        self.run = run
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        return self.run(*xs)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: Any) -> None:
+        self.save(*xs[1:])
+
+    def origins(self) -> list[str]:
+        """All inputs but `dy`."""
+        return ["x1"][: len(self.saved)]
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None, ...]:
+        """That of `dy`; none of the other."""
+        saved = [self.load(i) for i in range(len(self.saved))]
+        return self.run(*dys, *saved), *(None for _ in saved)
+
+
 class Placed(Linear):
     """The gradient of a selection: its elements in their places, zeros elsewhere."""
 
@@ -116,11 +138,16 @@ def _of_attributes(attrs: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
 
 
-def _avg_pool_grad(size: Sequence[int], **attrs: Any) -> Function:
+def _avg_pool(size: Sequence[int] = (), **attrs: Any) -> Function:
+    """Of means of windows, or, with the extents of the images, of their gradient."""
     attrs = _of_attributes(attrs)
-    spread = ops.op("avg_pool_grad", size=tuple(size), **attrs)
     pool = ops.op("avg_pool", **attrs)
-    return lambda dy: Linear(spread, pool)(dy)[0]
+
+    def run(x: Tensor) -> Tensor:
+        spread = ops.op("avg_pool_grad", size=tuple(size or x.shape[2:]), **attrs)
+        return (Linear(spread, pool) if size else Linear(pool, spread))(x)[0]
+
+    return run
 
 
 class Convolved(Rule):
@@ -211,7 +238,8 @@ def _parametrised(f: dict[str, dict[str, Any]]) -> Any:
 def _unary_grad(f: Any) -> Function:
     slope = BY_ENGINE[f][1] if isinstance(f, str) else _parametrised(f).slope
     if slope is None:
-        return lambda dy: ops.full(dy.shape, 0, dy)
+        run = Op("unary_grad", f=f)
+        return lambda *xs: Sloped(run)(*xs)[0]
     return lambda dy, *saved: dy * slope(*saved)
 
 
@@ -257,7 +285,8 @@ def _row_norm_grad(centred: bool) -> Function:
 #: By the engine's name: the function for an operation's attributes, None where there is none.
 _OPERATIONS: dict[str, Callable[..., Function | None]] = {
     "attention_grad": attention_grad,
-    "avg_pool_grad": _avg_pool_grad,
+    "avg_pool": _avg_pool,
+    "avg_pool_grad": _avg_pool,
     "batch_norm_grad": _batch_norm_grad,
     "batch_norm_inference_grad": functools.partial(_batch_norm_grad, batch=False),
     "binary": lambda f: _BINARY.get(f),

@@ -186,12 +186,12 @@ def triplet_margin_loss(
     difference plus eps as distance d (Balntas et al., 2016; PyTorch triplet_margin_loss).
 
     Args:
-        anchor, positive, negative: (N, D), or (D,) for one triplet.
+        anchor, positive, negative: (..., D).
         margin, eps: at least 0.
         p: the norm's exponent, at least 1; infinity for the largest difference.
         swap: whether `d(positive, negative)` takes the place of `d(anchor, negative)` where it is
             smaller.
-        reduction: "mean" or "sum", both of shape (1,), or "none", of shape (N,).
+        reduction: "mean" or "sum", both of shape (1,), or "none", of shape (...,).
 
     Raises:
         ShapeError: different shapes.
@@ -202,9 +202,9 @@ def triplet_margin_loss(
     margin, eps = within(margin, f"{name}: margin", 0), within(eps, f"{name}: eps", 0)
     p = math.inf if p == math.inf else within(p, f"{name}: p", 1)
     xs, dtype = together(name, anchor, positive, negative)
-    if xs[0].rank not in (1, 2) or len({x.shape for x in xs}) > 1:
+    if not xs[0].rank or len({x.shape for x in xs}) > 1:
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise ShapeError(f"{name}: got shapes {shapes}, want equal ones of (N, D) or (D,)")
+        raise ShapeError(f"{name}: got shapes {shapes}, want equal ones of (..., D)")
     near, far = (_distance(xs[0], x, p, eps) for x in xs[1:])
     if strict_flag(swap, f"{name}: swap"):
         far = _minimum(far, _distance(xs[1], xs[2], p, eps))

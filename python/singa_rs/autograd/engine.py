@@ -311,19 +311,11 @@ def _told(leaf: Leaf) -> Tensor:
 
 
 def _complete(visit: Visit) -> tuple[Tensor, ...] | None:
-    """The gradients of all outputs, zeros for unused outputs; None if all are unused."""
-    metas = visit.node.metas
-    if metas is None:
-        slot = visit.slots.get(0)
+    slots, metas = visit.slots, visit.node.metas
+    if metas is None:  # nearly all nodes
+        slot = slots.get(0)
         return None if slot is None or slot.grad is None else (slot.grad,)
-    grads = {i: slot.grad for i, slot in visit.slots.items() if slot.grad is not None}
-    if not grads:
-        return None
-    to = next(iter(grads.values())).device
-    return tuple(
-        grads[i] if i in grads else ops.op("fill", device=to, value=0, shape=s, dtype=d.name)()
-        for i, (s, _, d) in enumerate(metas)
-    )
+    return ops.completed([slots[i].grad if i in slots else None for i in range(len(metas))], metas)
 
 
 def _owned(visit: Visit, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:

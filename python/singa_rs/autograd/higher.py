@@ -163,7 +163,8 @@ def _walk(
             continue
         if mode.nodes is not None:
             begin_gradient(node.origin)
-        dys = _outputs(node, grads)
+        metas = node.metas or (None,)
+        dys = ops.completed([grads.get((id(node), i)) for i in range(len(metas))], metas)
         if dys is None:
             continue
         flags = [_key(to) in wanted or _of(to) in leads for to in node.edges]
@@ -192,21 +193,6 @@ def _leading(order: list[Operator], wanted: set[Key]) -> set[int]:
             if _key(to) in wanted or _of(to) in leads:
                 leads.add(id(node))
     return leads
-
-
-def _outputs(node: Operator, grads: dict[Key, Tensor]) -> tuple[Tensor, ...] | None:
-    """The gradients of a node's outputs, zeros for those that lead nowhere; None if all do."""
-    metas = node.metas or (None,)
-    found = [grads.get((id(node), i)) for i in range(len(metas))]
-    if all(grad is None for grad in found):
-        return None
-    to = next(grad for grad in found if grad is not None).device
-
-    def fill(meta: Any) -> Tensor:
-        return ops.op("fill", device=to, value=0, shape=meta[0], dtype=meta[2].name)()
-
-    pairs = zip(found, metas, strict=True)
-    return tuple(fill(meta) if grad is None else grad for grad, meta in pairs)
 
 
 class _Connected:

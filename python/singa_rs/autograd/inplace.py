@@ -51,7 +51,7 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
     f, op = cls.f, ops.op("binary", f=cls.f)
 
     def assign(a: Tensor, b: Any) -> Tensor:
-        if recorded(a, b):
+        if join(a, b):
             old = clone(a) if _needs_old(cls, b) else a
             return assigned(a, f, lambda: binary.compute(cls, old, b))
         if isinstance(b, Tensor) and b.dtype == a.dtype and a.shape == _shape_with(a, b):
@@ -77,8 +77,8 @@ def _needs_old(cls: type[binary.Binary], b: Any) -> bool:
 
 
 def assigned(a: Tensor, op: str, compute: Callable[[], Tensor]) -> Tensor:
-    """`a`, with the value that `compute` gives it for the operation `op`; see [recorded]."""
-    if recorded(a):
+    """`a`, with the value that `compute` gives it for the operation `op`."""
+    if is_recorded(a):
         made = compute()
         _write(a, made, op)
         _replace(a, cast(made, a.dtype)._creator)
@@ -108,14 +108,17 @@ def _write(a: Tensor, made: Tensor, op: str) -> None:
     (ops.copy if have == want else ops.op("cast", dtype=want.name)).into([made], [a])
 
 
-def recorded(a: Tensor, *values: Any) -> bool:
-    """Whether a write of these values into `a` must be noted on the tape, which a tensor that was
-    created in the step joins with the first value that has a gradient."""
-    if not mode.tape:
-        return False
-    if any(map(is_traced, values)):
-        _join(a)
-    return is_intermediate(a) and not _is_data(a)
+def join(a: Tensor, *values: Any) -> bool:
+    """Puts a tensor that was created in the step on the tape if one of the values that are written
+    into it has a gradient. Returns whether the write must be noted."""
+    if mode.tape and any(map(is_traced, values)):
+        _enter(a)
+    return is_recorded(a)
+
+
+def is_recorded(a: Tensor) -> bool:
+    """Whether a write into `a` must be noted on the tape."""
+    return mode.tape and is_intermediate(a) and not _is_data(a)
 
 
 def _is_data(a: Tensor) -> bool:
@@ -124,7 +127,7 @@ def _is_data(a: Tensor) -> bool:
     return not (a.is_new or has_history(a))
 
 
-def _join(a: Tensor) -> None:
+def _enter(a: Tensor) -> None:
     """Puts the tensor that `a` shows on the tape, unless it is there, as one without a gradient."""
     while a._base is not None:
         a = a._base[0]
@@ -204,7 +207,7 @@ def put(a: Tensor, key: Any, value: Any, op: str) -> None:
             return
         view = Select(found.ranges, found.shape)
         part = view.forward(a)
-    if not recorded(a, value):
+    if not join(a, value):
         _assign(part, value, op)
         return
     if _is_same(part, value, a):
@@ -270,7 +273,7 @@ def _fitting(value: Any, shape: tuple[int, ...], like: Tensor, op: str = "setite
 
 def _set_places(a: Tensor, found: Selection, value: Any) -> None:
     """Writes at arrays or tensors of indices; the last value stays where places repeat."""
-    start, count, is_recorded = found.axis, len(found.indices), recorded(a, value)
+    start, count, is_recorded = found.axis, len(found.indices), join(a, value)
     part = Select(found.ranges, found.shape)(a)[0]
     part = _ordered(part, found.order or _first(part.rank, start, count))
     extents, rest = part.shape[:count], part.shape[count:]
@@ -306,7 +309,7 @@ def _ordered(x: Tensor, order: tuple[int, ...]) -> Tensor:
 def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:
     """Notes that `a`, or those of its elements from `start` on that `written` shows, got the values
     of `source`, or values that no operation made."""
-    if not recorded(a, source) or written.numel == 0:
+    if not join(a, source) or written.numel == 0:
         return
     if isinstance(source, Tensor):
         creator = _passed(convert(source, a.dtype).reshape(written.shape))

@@ -27,7 +27,7 @@ class Dropout(Rule):
             raise ValueError(f"dropout: got ratio {ratio}, want 0 <= ratio < 1")
 
     def forward(self, x: Tensor) -> Tensor:
-        state = () if self.seed is None else (_state(self.seed, x),)
+        state = () if self.seed is None else (_core.from_numpy(_state(self.seed), x.device),)
         y, self.mask = ops.op("dropout", ratio=self.ratio)(x, *state)
         return y
 
@@ -36,12 +36,12 @@ class Dropout(Rule):
         return (ops.op("dropout_grad", ratio=self.ratio)(dys[0], self.load(0)),)
 
 
-def _state(seed: int, like: Tensor) -> Tensor:
+def _state(seed: int) -> np.ndarray:
     """The state of a separate generator: key and position."""
     key = whole(seed, "dropout: seed")
     if not -(2**62) <= key < 2**62:
         raise ValueError(f"dropout: got seed {key}, want an integer from -2**62 to 2**62 - 1")
-    return _core.from_numpy(np.array([key << 1, 0], np.int64), like.device)
+    return np.array([key << 1, 0], np.int64)
 
 
 @public(Dropout)
@@ -53,10 +53,13 @@ def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:
     ratio 1 all are zero, and so is the gradient.
 
     Raises:
-        TypeError, ValueError: a ratio that is no number from 0 to 1, also outside of training.
+        TypeError, ValueError: a ratio that is no number from 0 to 1, or a seed that is no integer,
+            also outside of training.
     """
     if type(ratio) is not float or not 0 <= ratio <= 1:
         ratio = within(ratio, "dropout: ratio", 0.0, 1.0)
+    if seed is not None:
+        _state(seed)
     if not mode.training or not ratio:
         return x
     return where(np.zeros((), bool), x, 0.0) if ratio == 1 else Dropout(ratio, seed)(x)[0]

@@ -300,7 +300,7 @@ class _GroupNorm(Rule):
         if groups and shape[1] % groups:
             raise ShapeError(f"{self.f}: got shape {shape}, want channels in {groups} equal groups")
         count = math.prod(shape[1:]) // max(groups, 1)
-        if count == 1:
+        if count == 1 and (self.groups is None or shape[0] == 1):
             raise ValueError(f"{self.f}: got shape {shape}, want several values in each group")
         self.rows = (1, shape[0] * groups, count)
         wide = "float64" if x.dtype.name == "float64" else "float32"
@@ -355,7 +355,8 @@ def group_norm(
         eps: added to the variance; at least 0.
 
     Raises:
-        ValueError: a single value in each group; eps or num_groups out of its range.
+        ValueError: a sample alone with a single value in each group; eps or num_groups out of its
+            range.
         ShapeError, DTypeError: channels that cannot be divided; parameters that do not fit.
     """
     y = _GroupNorm("group_norm", num_groups, eps)(floating(x))[0]

@@ -35,6 +35,22 @@ def _scalar_op(f: str, scalar: float, reverse: bool) -> Op:
     return _core.Op("binary_scalar", f=f, scalar=scalar, reverse=reverse)
 
 
+def completed(dys: list[Tensor | None], metas: Iterable[Any]) -> Tensors | None:
+    """The gradients of all outputs, zeros for unused outputs; None if all are unused.
+
+    Args:
+        metas: shape, device and dtype of each.
+    """
+    found = [dy for dy in dys if dy is not None]
+    if len(found) in (0, len(dys)):
+        return tuple(found) or None
+    to = found[0].device
+    return tuple(
+        op("fill", device=to, value=0, shape=meta[0], dtype=meta[2].name)() if dy is None else dy
+        for dy, meta in zip(dys, metas, strict=True)
+    )
+
+
 def greatest_so_far(axis: int) -> Op:
     """The running maxima along an axis."""
     return op("scan", f="max", axis=axis, exclusive=False, reverse=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .. import _core
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
 from . import ops
+from .index import where
 from .rule import function
 from .unary import Unary
 
@@ -17,10 +17,8 @@ class _Parametrised(Unary):
     """A function with parameters, which are attributes of the instance."""
 
     tag: str
-
-    def slope(self, saved: Tensor) -> Tensor:
-        """The derivative, by what the gradient saves."""
-        raise NotImplementedError
+    #: The derivative, by what the gradient saves; None where that is constant in pieces.
+    slope: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         made = ("op", "grad_op", "saves")
@@ -45,12 +43,6 @@ def _parameter(tag: str, name: str, value: Any) -> float | None:
     return made
 
 
-def _chosen(condition: Tensor, one: Any, other: Any, like: Tensor) -> Tensor:
-    """One or the other, numbers or tensors, in the dtype of `like`."""
-    flags = ops.cast(condition, like.dtype)
-    return flags * one + (1 - flags) * other
-
-
 def _exp_below(x: Tensor) -> Tensor:
     """`e**x` where x is negative, else 1, which does not overflow."""
     return x.clip(None, 0.0).exp()
@@ -64,9 +56,6 @@ class LeakyRelu(_Parametrised):
     def __init__(self, a: float = 0.01) -> None:
         self._prepare(a=a)
 
-    def slope(self, saved: Tensor) -> Tensor:
-        return _chosen(saved > 0, 1.0, self.a, saved)
-
 
 class Elu(_Parametrised):
     """`x` where it is positive, else `alpha * (exp(x) - 1)` (ONNX Elu)."""
@@ -77,7 +66,7 @@ class Elu(_Parametrised):
         self._prepare(alpha=alpha)
 
     def slope(self, saved: Tensor) -> Tensor:
-        return _chosen(saved > 0, 1.0, _exp_below(saved) * self.alpha, saved)
+        return where(saved <= 0, _exp_below(saved) * self.alpha, 1.0)
 
 
 class SeLU(_Parametrised):
@@ -90,7 +79,7 @@ class SeLU(_Parametrised):
 
     def slope(self, saved: Tensor) -> Tensor:
         below = _exp_below(saved) * (self.gamma * self.alpha)
-        return _chosen(saved > 0, self.gamma, below, saved)
+        return where(saved <= 0, below, self.gamma)
 
 
 class HardSigmoid(_Parametrised):
@@ -101,9 +90,6 @@ class HardSigmoid(_Parametrised):
     def __init__(self, alpha: float = 0.2, gamma: float = 0.5) -> None:
         self._prepare(alpha=alpha, gamma=gamma)
 
-    def slope(self, saved: Tensor) -> Tensor:
-        return _chosen((saved > 0) & (saved < 1), self.alpha, 0.0, saved)
-
 
 class Clip(_Parametrised):
     """`min(max(x, min), max)`; a bound that is None does not bind (ONNX Clip)."""
@@ -112,11 +98,6 @@ class Clip(_Parametrised):
 
     def __init__(self, min: float | None = None, max: float | None = None) -> None:
         self._prepare(min=min, max=max)
-
-    def slope(self, saved: Tensor) -> Tensor:
-        low, high = (-math.inf if self.min is None else self.min, self.max)
-        is_inside = (saved >= low) & (saved <= (math.inf if high is None else high))
-        return _chosen(is_inside, 1.0, 0.0, saved)
 
 
 class Polygamma(_Parametrised):

@@ -18,6 +18,7 @@ from .casting import cast, floating
 from .finite import isinf, isnan
 from .index import gather, where
 from .matmul import matmul
+from .precision import rounded_once
 from .reduce import Axes, reduce_max, reduce_mean, reduce_min, reduce_sum, reduced_axes
 from .results import ValuesIndices
 from .shape import expand, plain_reshape, transpose
@@ -64,9 +65,13 @@ def between(first: Tensor, last: Tensor, share: Any) -> Tensor:
     # No part of the way leads from an infinity to a number, or to an equal one.
     stays = isinf(first.detach()) & (last.detach() != -first.detach())
     start, end = where(stays, 0.0, first), where(stays, 0.0, last)
-    return where(stays, first, start + (end - start) * share)
+    # Nor may a distance overflow, or swallow the digits of a sum near 0: as parts of both ends.
+    crosses = (start.detach() < 0) != (end.detach() < 0)
+    base, part = where(crosses, 0.0, start), where(crosses, start, 0.0) * (1 - share)
+    return where(stays, first, base + (end - base) * share + part)
 
 
+@rounded_once
 def quantiles_by(
     prepare: Callable[[Tensor], Callable[[np.ndarray], Tensor]],
     op: str,

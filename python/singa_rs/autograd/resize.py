@@ -258,8 +258,8 @@ def interpolate(
     coordinates: str | None = None,
     *,
     nearest_mode: str | None = None,
-    cubic_coeff: float = -0.75,
-    exclude_outside: bool = False,
+    cubic_coeff: float | None = None,
+    exclude_outside: bool | None = None,
     antialias: bool = False,
     axes: int | Sequence[int] | None = None,
 ) -> Tensor:
@@ -284,10 +284,9 @@ def interpolate(
         nearest_mode: which neighbour a place between two is, "round_prefer_floor",
             "round_prefer_ceil", "floor" or "ceil". By default the first, as in ONNX; for "nearest"
             without `coordinates` "floor", for "nearest-exact" "round_prefer_ceil".
-        cubic_coeff: the coefficient of the cubic weights; Keys's is -0.5.
-        exclude_outside: whether neighbours beyond an edge have no weight.
-        antialias: whether all elements of an axis that shrinks count, not only the neighbours; PIL
-            and PyTorch exclude those outside then.
+        cubic_coeff: the coefficient of the cubic weights: -0.75, with `antialias` Keys's -0.5.
+        exclude_outside: whether neighbours beyond an edge have no weight; `antialias` by default.
+        antialias: whether all elements of an axis that shrinks count, not only the neighbours.
         axes: the axes that are resampled, those after the second by default.
 
     Raises:
@@ -298,11 +297,14 @@ def interpolate(
     over = as_axes(range(2, x.rank) if axes is None else axes, x.rank, "interpolate")
     if not over:
         raise ShapeError(f"interpolate: got shape {x.shape}, want axes after (N, C)")
+    smooth = strict_flag(antialias, "interpolate: antialias")
+    coefficient = (-0.5 if smooth else -0.75) if cubic_coeff is None else cubic_coeff
+    excludes = smooth if exclude_outside is None else exclude_outside
     how = Mode(
         _kind(mode, len(over)),
         *_places(mode, coordinates, nearest_mode),
-        real(cubic_coeff, "interpolate: cubic_coeff"),
-        strict_flag(exclude_outside, "interpolate: exclude_outside"),
-        strict_flag(antialias, "interpolate: antialias"),
+        real(coefficient, "interpolate: cubic_coeff"),
+        strict_flag(excludes, "interpolate: exclude_outside"),
+        smooth,
     )
     return resample(x, _extents(x, over, size, scale), how)

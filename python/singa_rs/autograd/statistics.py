@@ -13,6 +13,7 @@ from .casting import cast, floating
 from .factors import svdvals
 from .finite import GREATEST
 from .index import where
+from .precision import rounded_once
 from .reduce import Axes, Reduction, as_axes, reduced_axes
 from .shape import plain_reshape, transpose
 from .table import as_method, public
@@ -177,6 +178,7 @@ class LogSumExp(Reduction):
 
 
 @public(LogSumExp, methods="logsumexp", precision="wide")
+@rounded_once
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `axis`, all by default, without overflow
     (PyTorch logsumexp, ONNX ReduceLogSumExp). Integers become float32; of no elements it is minus

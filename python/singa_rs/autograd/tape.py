@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, ShapeError
+from ..shown import shown
 from ..tensor import Tensor, as_tensor
 from ..tensor.arrays import operands
 from ..tensor.keys import key_of
@@ -36,11 +37,11 @@ class Port:
 
 class Source(NamedTuple):
     """What has made a tensor through which no gradient flows: output `index` of a node, and its
-    inputs for as long as something else keeps them alive. Exporting looks at it."""
+    inputs, most for as long as something else keeps them alive. Exporting looks at it."""
 
     node: Operator
     index: int
-    inputs: tuple[ref[Tensor], ...]
+    inputs: tuple[Tensor | ref[Tensor], ...]
 
 
 #: A callback that gets a final gradient.
@@ -75,6 +76,8 @@ class Operator:
     #: Whether the node is known after backward; a user's may hold values in its attributes.
     lasts = False
     host = False
+    #: Whether an output without a gradient keeps its inputs alive for exports, as they are small.
+    _keeps_inputs = False
     #: Whether the output may share the input's memory, so that writes into one are into both.
     is_view = False
     #: The line of the user's program that it was recorded under; 0 outside of recordings.
@@ -118,7 +121,7 @@ class Operator:
                 raise TypeError(f"{node.name}: got {type(x).__name__}, want a Tensor")
         with no_grad():
             made = node._on_host(xs) if self.host else node.forward(*(x.data for x in xs))
-            ys = _own(_tuple(made), xs)
+            ys = _own(_tuple(made), xs, node.name)
         node._inputs = tuple((x.shape, x.dtype) for x in xs)
         if mode.tape:
             node._versions = tuple((t, t.version) for t in node._held())
@@ -186,11 +189,8 @@ class Operator:
 
     def _key(self, method: str) -> Any:
         """Equal for operations that recordings equate: of one class, with equal attributes."""
-        return (
-            type(self),
-            method,
-            *((name, key_of(value)) for name, value in Operator.settings(self)),
-        )
+        settings = ((name, key_of(value)) for name, value in Operator.settings(self))
+        return (type(self), method, *settings)
 
     def settings(self) -> list[tuple[str, Any]]:
         """The attributes, except those of the tape."""
@@ -209,9 +209,12 @@ def _tuple(made: Any) -> tuple[Any, ...]:
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
-def _own(made: tuple[Tensor, ...], xs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _own(made: tuple[Any, ...], xs: tuple[Tensor, ...], name: str) -> tuple[Tensor, ...]:
     """The outputs of a user's `forward`, each in memory that no input and no other output shares:
     the tape could not tell which of their elements are the same."""
+    if not made or not all(isinstance(y, Tensor) for y in made):
+        got = ", ".join(map(shown, made)) or "()"
+        raise TypeError(f"{name}: forward returned {got}, want a Tensor or a tuple of Tensors")
     held, ys = {x.block_id for x in xs}, []
     for y in made:
         ys.append(ops.copy(y) if y.block_id in held else y.alias())
@@ -282,9 +285,7 @@ def watch(tensor: Tensor, tell: Tell) -> None:
     if tensor._creator is None:
         return
     node, index = made_by(tensor)
-    if node.watched is None:
-        node.watched = []
-    node.watched.append((index, tell))
+    node.watched = [*(node.watched or ()), (index, tell)]
 
 
 #: By `id` of parameters, the methods that get their gradients.
@@ -323,7 +324,7 @@ def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None
         for i, y in enumerate(ys):
             y.requires_grad = False
             if mode.nodes is None:
-                y._source = Source(node, i, tuple(map(ref, xs)))
+                y._source = Source(node, i, tuple(xs if node._keeps_inputs else map(ref, xs)))
         if node.is_view and node.differentiable:
             node.keep(xs, ys)  # a later write into either gives both a gradient
         return

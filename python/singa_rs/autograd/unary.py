@@ -112,7 +112,7 @@ def _as_float(x: Tensor) -> Tensor:
 class _Row(NamedTuple):
     """What a function is made of: its class, its docstring, the engine's name for it, which is the
     function's unless it is given, whether `tensor` has it, too, its operator, and its derivative,
-    by what the gradient saves; None where it is 0."""
+    by what the gradient saves; None where that is constant in pieces."""
 
     kind: str
     doc: str
@@ -126,14 +126,18 @@ class _Row(NamedTuple):
 
 #: The standard normal density at 0.
 _DENSITY = 1 / math.sqrt(2 * math.pi)
+#: Beyond this slopes are 0 or 1, and infinities must not be multiplied by zeros.
+_FAR = 1e4
 
 
 def _gelu_slope(x: Tensor) -> Tensor:
+    x = x.clip(-_FAR, _FAR)
     density = (x * x * -0.5).exp() * _DENSITY
     return ((x * math.sqrt(0.5)).erf() + 1) * 0.5 + x * density
 
 
 def _silu_slope(x: Tensor) -> Tensor:
+    x = x.clip(-_FAR, _FAR)
     y = x.sigmoid()
     return y * (1 + x * (1 - y))
 
@@ -147,7 +151,6 @@ class Elementwise:
         "Absolute values (ONNX Abs); the gradient at 0 is 0.",
         tensor=True,
         operator="__abs__",
-        slope=lambda x: x.sign(),
     )
     acos = _Row(
         "Acos",
@@ -249,11 +252,7 @@ class Elementwise:
     )
     _not = _Row("Not", "Whether the element is zero, bool (ONNX Not).", "not")
     negative = _Row("Negative", "`-x` (ONNX Neg).", "neg", operator="__neg__", slope=lambda: -1.0)
-    relu = _Row(
-        "ReLU",
-        "`max(x, 0)` (ONNX Relu); NaN stays NaN.",
-        slope=lambda y: 1 - ops.cast(y <= 0, y.dtype),
-    )
+    relu = _Row("ReLU", "`max(x, 0)` (ONNX Relu); NaN stays NaN.")
     reciprocal = _Row(
         "Reciprocal", "`1 / x` (ONNX Reciprocal).", precision="wide", slope=lambda y: -y * y
     )

@@ -63,22 +63,25 @@ def resized(
     size=None,
     scale=None,
     mode="nearest",
-    coordinates="half_pixel",
+    coordinates=None,
     nearest_mode="round_prefer_floor",
-    cubic_coeff=-0.75,
-    exclude_outside=False,
+    cubic_coeff=None,
+    exclude_outside=None,
     antialias=False,
     axes=None,
 ):
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     axes = range(2, x.ndim) if axes is None else axes
+    how = coordinates or "half_pixel"
+    if cubic_coeff is None:
+        cubic_coeff = -0.5 if antialias else -0.75
+    flags = (antialias if exclude_outside is None else exclude_outside, antialias)
     given = size if scale is None else scale
     for axis, one in zip(axes, np.broadcast_to(given, len(axes)), strict=True):
         n = x.shape[axis]
         m = int(one) if scale is None else math.floor(n * one)
         by = m / n if scale is None else one
-        flags = (exclude_outside, antialias)
-        weights = matrix(n, m, by, mode, coordinates, nearest_mode, cubic_coeff, *flags)
+        weights = matrix(n, m, by, mode, how, nearest_mode, cubic_coeff, *flags)
         x = np.moveaxis(np.tensordot(weights, x, (1, axis)), 0, axis)
     return x
 
@@ -112,6 +115,7 @@ for _rounding in ROUNDINGS:
 for _mode in ("linear", "cubic"):
     add(f"{_mode}-excludes", IMAGE, (9, 3), mode=_mode, exclude_outside=True)
     add(f"{_mode}-antialias", IMAGE, (3, 2), mode=_mode, antialias=True)
+    add(f"{_mode}-antialias-larger", IMAGE, (3, 7), mode=_mode, antialias=True)
     add(f"{_mode}-line-antialias", (1, 1, 11), None, 0.3, _mode, "asymmetric", antialias=True)
     add(
         f"{_mode}-both",
@@ -121,7 +125,8 @@ for _mode in ("linear", "cubic"):
         _mode,
         axes=(1, 2),
         antialias=True,
-        exclude_outside=True,
+        exclude_outside=False,
+        cubic_coeff=-0.75,
     )
 add("bilinear", IMAGE, scale=2, mode="bilinear")
 add("bicubic-keys", IMAGE, scale=2.5, mode="bicubic", cubic_coeff=-0.5)
