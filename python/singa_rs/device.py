@@ -103,17 +103,8 @@ def create_cuda_gpu_on(device_id: int) -> Device:
         raise DeviceError(f"{op}: got {_VARIABLE}={wanted!r:.80}, want cpu, or nothing")
     if wanted:
         return _noted(_STAND_INS[wanted]())
-    number = operator.index(device_id)
-    if number < 0:
-        raise DeviceError(f"{op}: got device {number}, want one from 0")
-    _offer_cuda()
-    try:
-        return _noted(_core.gpu(number))
-    except DeviceError as error:
-        raise DeviceError(
-            f"{op}: got device {number}, but {str(error).removeprefix('cuda: ')}; use "
-            f"device.create_cpu_device() instead, or set {_VARIABLE}=cpu to get the CPU from here"
-        ) from None
+    advice = f"; use device.create_cpu_device() instead, or set {_VARIABLE}=cpu to get the CPU here"
+    return _gpu(op, device_id, advice)
 
 
 def create_cuda_gpus(num: int) -> list[Device]:
@@ -141,7 +132,7 @@ def get_gpu_mem_size(id: int) -> tuple[int, int]:
     Raises:
         DeviceError: there is no such device.
     """
-    found = _core.gpu_properties(_found("get_gpu_mem_size", id))
+    found = _core.gpu_properties(_gpu("get_gpu_mem_size", id))
     return found["free"], found["total"]
 
 
@@ -151,7 +142,7 @@ def device_query(id: int, verbose: bool = False) -> str:
     Raises:
         DeviceError: there is no such device.
     """
-    found = _core.gpu_properties(_found("device_query", id))
+    found = _core.gpu_properties(_gpu("device_query", id))
     major, minor = found["capability"]
     text = (
         f"{found['name']}, compute capability {major}.{minor}, {found['processors']} "
@@ -164,12 +155,17 @@ def device_query(id: int, verbose: bool = False) -> str:
     return text
 
 
-def _found(op: str, id: int) -> Device:
-    """The CUDA device of a number, for a function that asks about it."""
+def _gpu(op: str, device_id: int, advice: str = "") -> Device:
+    """The CUDA device of a number, whatever the environment has answer in its place."""
+    number = operator.index(device_id)
+    if number < 0:
+        raise DeviceError(f"{op}: got device {number}, want one from 0")
+    _offer_cuda()
     try:
-        return create_cuda_gpu_on(id)
+        return _noted(_core.gpu(number))
     except DeviceError as error:
-        raise DeviceError(f"{op}: there is no CUDA device {id}: {error}") from None
+        text = str(error).removeprefix("cuda: ")
+        raise DeviceError(f"{op}: got device {number}, but {text}{advice}") from None
 
 
 def enable_lazy_alloc(enable: bool) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 from collections.abc import Callable, Collection
 from functools import lru_cache, wraps
 from numbers import Integral, Real
@@ -92,6 +93,41 @@ def _all(value: Any, word: str) -> bool:
     return isinstance(value, (list, tuple)) and all(map(_ADMIT[word], value))
 
 
+class _Named:
+    """What `named` knows of a function: which of its arguments are checked or copied."""
+
+    def __init__(self, function: Any, op: str, takes: Any) -> None:
+        self._function, self._op, self._takes = function, op, takes
+        #: How many arguments by position need no check: none until the signature was read.
+        self.most = -1
+        self.strict: Any = {"": None}
+
+    def check(self, args: Any) -> Any:
+        """Refuses a flag or a name by position that is neither; returns the parameters of both."""
+        if self.most < 0:
+            self._prepare()
+        for at in self._flags:
+            if at < len(args) and type(args[at]) is not bool:
+                _check_strict(self._op, self.strict[at], args[at])
+        return self.strict
+
+    def _prepare(self) -> None:
+        """Reads the signature, at the first call: all of them together would take a third of the
+        time in which the package is imported."""
+        self.kind, self.places, self.words = None, (), frozenset()
+        self.admit = admit = self._takes and self._takes(self._function, self._op)
+        if admit is not None:
+            # Any number of arguments may be arrays: no class of the first one says that none is.
+            several = admit.rest is not None
+            self.kind, self.places = (NoReturn, (0,)) if several else (admit.kind, admit.places)
+            self.words = admit.words
+        #: The class of the first argument, where no other one needs copies.
+        self.only = self.kind if self.places == (0,) else None
+        strict = _strict(self._function)
+        self._flags = [at for at in strict if isinstance(at, int)]
+        self.strict, self.most = strict, min(self._flags, default=sys.maxsize)
+
+
 def named(
     function: Callable[..., Any],
     home: str,
@@ -106,51 +142,32 @@ def named(
     `tensor.arrays.admission`, for functions that take arrays in place of tensors.
     """
     name = op or function.__name__
-    strict: dict[int | str, inspect.Parameter] | None = None
-    first, is_simple = 0, False
-    admit: Any = None
-    kind, places, words = _usual(None)
-
-    def prepare() -> None:
-        """Reads the signature, at the first call: all of them together would take a third of the
-        time in which the package is imported."""
-        nonlocal strict, first, admit, kind, places, words, is_simple
-        admit = None if takes is None else takes(function, name)
-        kind, places, words = _usual(admit)
-        is_simple = places == (0,)
-        found = _strict(function)
-        first = min((at for at in found if isinstance(at, int)), default=0)
-        strict = found
+    one = _Named(function, name, takes)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if strict is None:
-            prepare()
-        if strict:
+        if strict := one.strict:
+            if len(args) > one.most:
+                strict = one.check(args)
             for key in kwargs:
                 if key in strict and type(kwargs[key]) is not bool:
                     _check_strict(name, strict[key], kwargs[key])
-            if len(args) > first:
-                for at in range(first, len(args)):
-                    if at in strict and type(args[at]) is not bool:
-                        _check_strict(name, strict[at], args[at])
         try:
-            # Nearly all calls have nothing but tensors where arrays are copied.
-            if is_simple:
-                if args and type(args[0]) is kind:
+            if (only := one.only) is not None:
+                if args and type(args[0]) is only:
                     return function(*args, **kwargs) if kwargs else function(*args)
-            elif kind is None:
+            elif (kind := one.kind) is None:
                 return function(*args, **kwargs)
             elif len(args) == 2 and type(args[0]) is type(args[1]) is kind and not kwargs:
                 return function(*args)
             else:
-                for at in places:
+                for at in one.places:
                     if at < len(args) and type(args[at]) is not kind and args[at] is not None:
                         break
                 else:
-                    if words.isdisjoint(kwargs):
+                    if one.words.isdisjoint(kwargs):
                         return function(*args, **kwargs)
-            args, kwargs = admit(args, kwargs)
+            args, kwargs = one.admit(args, kwargs)
             return function(*args, **kwargs)
         except FOREIGN as error:
             others = respelt(name, function, args, kwargs) if kwargs and respelt else None
@@ -167,16 +184,6 @@ def named(
     call.names_itself = True  # type: ignore[attr-defined]
     call.takes_arrays = takes is not None  # type: ignore[attr-defined]
     return call
-
-
-def _usual(admit: Any) -> tuple[Any, tuple[int, ...], frozenset[str]]:
-    """Which arguments need no copies: those of a class, at positions, and without keywords. It is
-    one without objects where any number of arguments may be arrays."""
-    if admit is None:
-        return None, (), frozenset()
-    if admit.rest is not None:
-        return NoReturn, (0,), admit.words
-    return admit.kind, admit.places, admit.words
 
 
 def _strict(function: Callable[..., Any]) -> dict[int | str, inspect.Parameter]:
@@ -316,11 +323,9 @@ def _runs_users(frame: FrameType) -> bool:
 def _is_users(error: Exception) -> bool:
     """Whether an error was raised in user code that a function of this package called."""
     place = error.__traceback__
-    place = place and place.tb_next
-    while place is not None:
+    while place is not None and (place := place.tb_next) is not None:
         if _runs_users(place.tb_frame):
             return True
-        place = place.tb_next
     return False
 
 

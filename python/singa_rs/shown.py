@@ -37,6 +37,13 @@ def described(one: Any, hidden: Collection[str] = ()) -> str:
     return f"{type(one).__name__}({', '.join(found)})"
 
 
+def ending(code: int | None) -> str:
+    """How a process ended, by the exit code that `subprocess` and `multiprocessing` tell."""
+    if code is None:
+        return "did not end"
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+
+
 def listed(names: Sequence[str], most: int) -> str:
     """The first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

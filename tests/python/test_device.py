@@ -37,6 +37,15 @@ def test_another_device_in_the_environment_is_refused_by_name(name, value, monke
         ASKED[name][0]()
 
 
+@pytest.mark.parametrize("ask", [device.get_gpu_mem_size, device.device_query])
+@pytest.mark.parametrize("value", ["", "cpu", "emulated"])
+def test_questions_about_a_gpu_are_not_answered_by_another_device(ask, value, monkeypatch):
+    monkeypatch.setenv("SINGA_RS_DEVICE", value)
+    for number, got in ((0, "but no driver"), (-1, "want one from 0")):
+        with pytest.raises(DeviceError, match=f"{ask.__name__}: got device {number}, {got}"):
+            ask(number)
+
+
 def test_what_does_not_ask_for_cuda_ignores_the_environment(monkeypatch):
     monkeypatch.setenv("SINGA_RS_DEVICE", "tpu")
     assert device.create_cpu_device() == device.get_default_device() == CPU

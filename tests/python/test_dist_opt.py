@@ -327,6 +327,18 @@ def test_wrong_arguments():
         one.backward_and_update(None, 0)
 
 
+@pytest.mark.parametrize("name", ["fusedSynch", "fusedSynchHalf"])
+def test_a_refused_exchange_keeps_what_was_collected(name):
+    exchange = getattr(opt.DistOpt(opt.SGD(0.1)).communicator, name)
+    exchange([tensor.ones((2,))], False)
+    with pytest.raises(ValueError, match=rf"{name}: got tensors of shapes \[\(3,\)\], want those"):
+        exchange([tensor.ones((3,))])
+    exchange([to := tensor.zeros((2,))])
+    assert to.to_numpy().tolist() == [1, 1]
+    exchange([other := tensor.zeros((3,))])
+    assert other.to_numpy().tolist() == [0, 0, 0]
+
+
 def test_hyperparameters_and_states_are_those_of_the_optimizer():
     inner = opt.SGD(0.1)
     one = opt.DistOpt(inner)

@@ -143,6 +143,23 @@ def test_an_exchange_is_in_a_step_as_a_whole(ends):
     assert dist.spawn(_half, 2, (ends,), timeout=TIMEOUT) == [True, True]
 
 
+def _refused_at_first():
+    work = dist.all_reduce(vector(dist.rank()), async_op=True)
+    with (
+        pytest.raises(ValueError, match="only the start or the end"),
+        device.get_default_device().record(),
+    ):
+        work.wait()
+    found = work.wait().item()
+    with pytest.raises(dist.DistError, match="this all_reduce was waited for before"):
+        work.wait()
+    return found
+
+
+def test_what_could_not_be_waited_for_still_can():
+    assert dist.spawn(_refused_at_first, 2, timeout=TIMEOUT) == [1, 1]
+
+
 class Reducing(Module):
     def __init__(self):
         self.dense = layer.Linear(2)

@@ -257,6 +257,24 @@ def test_python_files_are_short(path):
     assert len(path.read_text().splitlines()) <= LINES
 
 
+@pytest.mark.parametrize(
+    "ours, theirs",
+    [
+        ("dist/place.py MOST_RANKS", "comm/host/segment.rs MAX_RANKS: usize"),
+        ("dist/forecast.py _SMALL", "comm/reduce.rs SMALL: usize"),
+        ("record/lock.py TIMEOUT", "engine/runs.rs PATIENCE: Duration"),
+    ],
+)
+def test_numbers_that_both_languages_have_are_the_same(ours, theirs):
+    def value(root, where):
+        path, _, name = where.partition(" ")
+        text = (root / path).read_text()
+        found = re.search(rf"(?m)^(?:const |pub const )?{name} = (.+?);?$", text)
+        return eval(re.sub(r"Duration::from_secs\((\d+)\)", r"\1", found[1]))
+
+    assert value(PACKAGE, ours) == value(SRC, theirs)
+
+
 # ---- the repository ------------------------------------------------------------------------------
 
 TOP = {

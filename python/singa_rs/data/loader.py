@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..device import Device
-from ..refusals import count, hinted
+from ..refusals import count, hinted, strict_flag
 from ..shown import described
 from .collating import staged
 from .draws import default_seed, key, order
@@ -95,33 +95,39 @@ class DataLoader:
         self._source = source_of("DataLoader", dataset)
         self.batch_size = count(batch_size, "DataLoader: batch_size")
         self.seed = key(default_seed() if seed is None else seed, "DataLoader: seed")
-        self.shuffle, self.drop_last = _flag("shuffle", shuffle), _flag("drop_last", drop_last)
+        self.shuffle = strict_flag(shuffle, "DataLoader: shuffle")
+        self.drop_last = strict_flag(drop_last, "DataLoader: drop_last")
+        self.as_numpy = strict_flag(as_numpy, "DataLoader: as_numpy")
+        self.persistent_workers = strict_flag(persistent_workers, "DataLoader: persistent_workers")
         self._share = share_of(ranks)
         #: The rows of all processes in a batch.
         self._rows = self.batch_size * self._share.size
         self.num_workers = count(num_workers, "DataLoader: num_workers", 0, _MOST_WORKERS)
         self.prefetch = count(prefetch, "DataLoader: prefetch", 0)
-        if not isinstance(workers, str) or workers not in _KINDS:
-            raise ValueError(f"DataLoader: got workers {workers!r:.80}, want 'thread' or 'process'")
-        is_ordered = not self.shuffle and self._share.size == 1
-        if not is_ordered and isinstance(self._source, Stream):
-            what = f"ranks {ranks}" if not self.shuffle else "shuffle=True"
-            kind = type(dataset).__name__
-            raise ValueError(
-                f"DataLoader: got {what} for {kind}, want a dataset with __len__ and __getitem__"
-            )
-        if device is not None and not isinstance(device, Device):
-            raise TypeError(f"DataLoader: got device {device!r:.80}, want a Device")
-        _check_function("collate", collate)
-        _check_function("transform", transform)
         self.dataset, self.workers, self.device = dataset, workers, device
-        self.as_numpy = _flag("as_numpy", as_numpy)
-        self.persistent_workers = _flag("persistent_workers", persistent_workers)
+        self._check({"collate": collate, "transform": transform})
         self._job = Job(self._source, self.seed, collate, transform, self._share)
         self._place = Place(0, 0)
         self._lasting: Workers | None = None
         self._end_lasting: Callable[[], Any] = _nothing
         self._open: weakref.WeakSet[Batches] = weakref.WeakSet()
+
+    def _check(self, functions: dict[str, Any]) -> None:
+        """Refuses settings that are not among those which there are."""
+        if not isinstance(self.workers, str) or self.workers not in _KINDS:
+            got = f"{self.workers!r:.80}"
+            raise ValueError(f"DataLoader: got workers {got}, want 'thread' or 'process'")
+        size, kind = self._share.size, type(self.dataset).__name__
+        if isinstance(self._source, Stream) and (self.shuffle or size > 1):
+            what = "shuffle=True" if self.shuffle else f"ranks {(self._share.rank, size)}"
+            raise ValueError(
+                f"DataLoader: got {what} for {kind}, want a dataset with __len__ and __getitem__"
+            )
+        if self.device is not None and not isinstance(self.device, Device):
+            raise TypeError(f"DataLoader: got device {self.device!r:.80}, want a Device")
+        for name, one in functions.items():
+            if one is not None and not callable(one):
+                raise TypeError(f"DataLoader: got {name} {one!r:.80}, want a function")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and "_open" in self.__dict__:
@@ -274,17 +280,6 @@ class DataLoader:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"DataLoader: got {name} {value!r:.80}, want a bool")
-    return bool(value)
-
-
-def _check_function(name: str, value: Any) -> None:
-    if value is not None and not callable(value):
-        raise TypeError(f"DataLoader: got {name} {value!r:.80}, want a function")
 
 
 def _integer(name: str, value: Any) -> int:

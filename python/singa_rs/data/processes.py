@@ -13,6 +13,8 @@ import weakref
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from ..shown import ending
+
 _BROKEN = (EOFError, OSError)
 _HINT = ' (a script that starts processes needs `if __name__ == "__main__":`)'
 
@@ -153,11 +155,8 @@ class Worker:
 
     def _end(self) -> str:
         self._process.join(1)
-        code = self._process.exitcode
-        how = "does not answer" if code is None else f"ended with exit code {code}"
-        if code is not None and code < 0:
-            how = f"was ended by signal {-code}"
-        return f"DataLoader: worker process {self._process.pid} {how}{_HINT if code == 1 else ''}"
+        code, hint = self._process.exitcode, _HINT if self._process.exitcode == 1 else ""
+        return f"DataLoader: worker process {self._process.pid} {ending(code)}{hint}"
 
     def is_alive(self) -> bool:
         """Whether the process runs."""

@@ -35,12 +35,3 @@ def end_with(parent: int) -> None:
         raise OSError(code, f"prctl: {os.strerror(code)}")
     if os.getppid() != parent:  # it has ended before
         os._exit(1)
-
-
-def how_it_ended(code: int | None) -> str:
-    """An exit code, as `subprocess` and `multiprocessing` tell it, in words."""
-    if code is None:
-        return "did not end"
-    if code < 0:
-        return f"was ended by signal {-code}"
-    return f"ended with exit code {code}"

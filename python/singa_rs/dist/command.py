@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from .children import end_with, how_it_ended, segment
+from ..shown import ending
+from .children import end_with, segment
 from .place import SEGMENT
 
 #: How long ranks get to end by themselves after one has failed, and after they were asked to.
@@ -51,7 +52,7 @@ def _status(ranks: list[subprocess.Popen[bytes]], grace: float) -> int:
                 continue
             seen.add(number)
             if rank.returncode:
-                print(f"singa-rs: rank {number} {how_it_ended(rank.returncode)}", file=sys.stderr)
+                print(f"singa-rs: rank {number} {ending(rank.returncode)}", file=sys.stderr)
                 if deadline is None:
                     failed, deadline = rank.returncode, time.monotonic() + grace
         time.sleep(_INTERVAL)

@@ -66,11 +66,11 @@ class Communicator:
             TypeError: something else than tensors.
             ValueError: `tensors` do not have the shapes of those that were collected.
         """
-        self._fuse(_tensors(tensors, "fusedSynch"), send, "dense")
+        self._fuse("fusedSynch", tensors, send, "dense")
 
     def fusedSynchHalf(self, tensors: Sequence[Tensor], send: bool = True) -> None:
         """As `fusedSynch`; the values travel as float16."""
-        self._fuse(_tensors(tensors, "fusedSynchHalf"), send, "float16")
+        self._fuse("fusedSynchHalf", tensors, send, "float16")
 
     def sparsification(
         self, t: Tensor, accumulation: Tensor | None, spars: float, topK: bool
@@ -108,19 +108,20 @@ class Communicator:
     def _reduce(self, t: Tensor, wire: str) -> None:
         self._works.append(all_reduce(t, wire=wire, async_op=True))
 
-    def _fuse(self, tensors: list[Tensor], send: bool, wire: str) -> None:
-        buffer = self._buffers[wire]
+    def _fuse(self, op: str, given: Sequence[Tensor], send: bool, wire: str) -> None:
+        tensors, buffer = _tensors(given, op), self._buffers[wire]
         if not send:
             buffer.extend(tensors)
             return
-        found, self._buffers[wire] = buffer or tensors, []
+        found = buffer or tensors
         shapes = [[tuple(one.shape) for one in ones] for ones in (found, tensors)]
         if shapes[0] != shapes[1]:
             raise ValueError(
-                f"fusedSynch: got tensors of shapes {shapes[1]}, want those collected, {shapes[0]}"
+                f"{op}: got tensors of shapes {shapes[1]}, want those collected, {shapes[0]}"
             )
         if found:
             self._works.append(reduced_into(found, tensors, "sum", wire))
+        self._buffers[wire] = []
 
 
 def _tensors(given: Any, name: str) -> list[Tensor]:

@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from ..refusals import is_integral
-from ..shown import shown
+from ..shown import ending, shown
 from . import group
-from .children import end_with, how_it_ended, segment
+from .children import end_with, segment
 from .faults import DistError, RankError, told
 from .place import MOST_RANKS, Place
 
@@ -105,7 +105,7 @@ class _Rank:
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):  # it ended without an answer
             self.process.join()
-            return _Outcome(False, how_it_ended(self.process.exitcode))
+            return _Outcome(False, ending(self.process.exitcode))
         try:
             return _Outcome(*pickle.loads(answer))
         except Exception as error:

@@ -50,10 +50,14 @@ class Work:
         """
         if self._is_done:
             raise DistError(f"wait: this {self._name} was waited for before")
-        self._is_done = True
-        if self._started is not None:
-            self._started.finish(self._to)
-        self._started, self._to = None, []
+        try:
+            if self._started is not None:
+                self._started.finish(self._to)
+        except DistError:
+            self._is_done = True
+            raise
+        # After other errors it can still be waited for.
+        self._is_done, self._started, self._to = True, None, []
         return self._result()
 
 
