@@ -58,7 +58,7 @@ impl Engine {
 
     /// Runs an operation into given tensors, which may overlap its inputs; if they overlap each
     /// other, the later ones win. An input that is updated is its own output. A caller that holds
-    /// the GIL makes sure that this [`is_transfer`](super::is_transfer) not.
+    /// the GIL leaves transfers ([`is_transfer`]) to others, since they wait for two devices.
     ///
     /// # Errors
     /// As [`Engine::submit`]; [`crate::Error::Shape`] or [`crate::Error::DType`] if an output does
