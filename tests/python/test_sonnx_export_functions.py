@@ -99,3 +99,16 @@ def test_greatest_integers_of_windows(kind):
     for (got,) in (sonnx.prepare(proto).run([x]), there(proto, [x])):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_are_exported_as_functions_of_the_inputs(create_graph, monkeypatch):
+    def slopes(x):
+        with monkeypatch.context() as within:
+            within.setattr(autograd, "training", True)
+            y = (x * x * x).sum()
+            return autograd.gradients(y, xs=[x], create_graph=create_graph)[0]
+
+    (sample, x) = np.float32([[1, 2], [-3, 0.5]])
+    proto = sonnx.model_proto(slopes, [Tensor(data=sample)])
+    assert np.allclose(there(proto, [x])[0], 3 * x * x)

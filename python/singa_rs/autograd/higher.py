@@ -240,11 +240,20 @@ class _Again:
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: list[bool]) -> Any:
         """As those of the node."""
-        with handled_by(self._run):
+        noted = mode.noted
+        with handled_by(self._run) as handler:
+            self.around = (handler, noted)
             return self.copy.gradients_again(dys, wanted)
 
     def _run(self, what: Any, inputs: tuple[Tensor, ...], outputs: Any = None) -> Any:
-        """Runs an operation or a view, if it must by what has a gradient."""
+        """Runs an operation or a view, which whoever traces all of it sees, too."""
+        if self.around[0] is None:
+            return self._made(what, inputs, outputs)
+        with handled_by(*self.around):
+            return self._made(what, inputs, outputs)
+
+    def _made(self, what: Any, inputs: tuple[Tensor, ...], outputs: Any) -> Any:
+        """What an operation or a view makes, if it must by what has a gradient."""
         if outputs is not None:
             raise self._refusal(what)
         is_op = isinstance(what, Op)

@@ -165,12 +165,13 @@ class no_grad:  # used like a function
 @contextmanager
 def handled_by(
     handler: Callable[..., Any] | None, noted: Callable[..., Any] | None = None
-) -> Iterator[None]:
+) -> Iterator[Any]:
     """A context in which a function gets this thread's operations and views instead of the engine,
-    which with None runs them; see `_core.set_handler`. Another may get what `as_one` is told."""
+    which with None runs them; see `_core.set_handler`. Another may get what `as_one` is told. What
+    it gives is the function that had them before."""
     before, (mode.noted, noted) = _core.set_handler(handler), (noted, mode.noted)
     try:
-        yield
+        yield before
     finally:
         _core.set_handler(before)
         mode.noted = noted
