@@ -8,6 +8,7 @@ import test_compositions
 from functions import FUNCTIONS
 from onnx_models import there
 from singa_rs import autograd, sonnx
+from singa_rs.autograd.mode import handled_by
 from singa_rs.record.trees import flatten
 from singa_rs.tensor import Tensor, to_numpy
 
@@ -112,3 +113,13 @@ def test_gradients_are_exported_as_functions_of_the_inputs(create_graph, monkeyp
     (sample, x) = np.float32([[1, 2], [-3, 0.5]])
     proto = sonnx.model_proto(slopes, [Tensor(data=sample)])
     assert np.allclose(there(proto, [x])[0], 3 * x * x)
+
+
+def test_what_a_trace_does_not_see_is_no_constant():
+    def hidden(x):
+        with handled_by(None):
+            y = x * 2
+        return y + 1
+
+    with pytest.raises(NotImplementedError, match="depends on an argument"):
+        sonnx.model_proto(hidden, [Tensor((2,))])

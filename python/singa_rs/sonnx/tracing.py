@@ -141,9 +141,23 @@ def traced(
 
 
 def _arrays(recorded: Traced, made: _Noted) -> list[np.ndarray]:
-    """What is in the copies. They need nothing of the call, of which a graph leaves out the rest;
-    its arguments may hold anything."""
+    """What is in the copies, which need nothing of the call.
+
+    Raises:
+        NotImplementedError: they depend on its arguments, by something that no event told.
+    """
     if not made.copies:
         return []
-    given = [Tensor(one.shape, one.device, one.dtype) for one in made.arguments]
-    return [to_array(one) for one in recorded.recording.graph().run(given)]
+    graph = recorded.recording.graph()
+    zeros, ones = ([_filled(one, n) for one in made.arguments] for n in (0, 1))
+    found, others = ([to_array(one) for one in graph.run(given)] for given in (zeros, ones))
+    if any(a.tobytes() != b.tobytes() for a, b in zip(found, others, strict=True)):
+        raise NotImplementedError("export: got a value that depends on an argument by operations "
+                                  "that a trace does not see")  # fmt: skip
+    return found
+
+
+def _filled(like: Tensor, number: int) -> Tensor:
+    """A tensor of this number, or of zeros, which are indices of whatever is not empty."""
+    value = number if like.dtype.is_float else 0
+    return Tensor(like.shape, like.device, like.dtype).set_value(value)
