@@ -159,5 +159,4 @@ def _arrays(recorded: Traced, made: _Noted) -> list[np.ndarray]:
 
 def _filled(like: Tensor, number: int) -> Tensor:
     """A tensor of this number, or of zeros, which are indices of whatever is not empty."""
-    value = number if like.dtype.is_float else 0
-    return Tensor(like.shape, like.device, like.dtype).set_value(value)
+    return ops.full(like.shape, number if like.dtype.is_float else 0, like)

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use binding::Binding;
 use captured::Captures;
-use parallel::Regions;
+use parallel::ParallelRun;
 
 /// A run that ended early.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub struct Stopped {
 /// A graph with the addresses of all its places.
 pub struct Bound {
     binding: Binding,
-    parallel: Option<Regions>,
+    parallel: Option<ParallelRun>,
     captures: Option<Captures>,
 }
 
@@ -42,7 +42,7 @@ impl Bound {
     pub fn new(graph: &Graph, arena: *mut u8) -> Bound {
         let binding = Binding::new(graph, arena);
         let captures = Captures::new(graph);
-        Bound { binding, parallel: graph.schedule().map(Regions::new), captures }
+        Bound { binding, parallel: graph.schedule().map(ParallelRun::new), captures }
     }
 
     /// Sets the address of a block outside the arena.

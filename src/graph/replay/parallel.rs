@@ -19,7 +19,7 @@ use crate::graph::Schedule;
 pub(super) const WAKING: u64 = 100_000;
 
 /// See the module's documentation.
-pub(super) struct Regions {
+pub(super) struct ParallelRun {
     segments: Vec<Range<u32>>,
     /// By segment: whether it gains less than that.
     brief: Vec<bool>,
@@ -27,12 +27,12 @@ pub(super) struct Regions {
     crew: Mutex<Crew>,
 }
 
-impl Regions {
-    pub(super) fn new(schedule: &Schedule) -> Regions {
+impl ParallelRun {
+    pub(super) fn new(schedule: &Schedule) -> ParallelRun {
         let crew = Mutex::new(Crew::new(schedule));
         let brief = schedule.gains.iter().map(|&gain| gain < WAKING).collect();
         let segments = schedule.segments.clone();
-        Regions { segments, brief, workers: schedule.workers, crew }
+        ParallelRun { segments, brief, workers: schedule.workers, crew }
     }
 
     /// Runs nodes, up to the first one that fails.
