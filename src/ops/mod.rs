@@ -287,7 +287,7 @@ families! {
     region::Region,
     rms_norm::RmsNorm, rms_norm::RmsNormGrad,
     scan::Scan,
-    scatter::ScatterRows,
+    scatter::Scatter,
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     sort::Sort,

@@ -8,8 +8,8 @@ from singa_rs import autograd, device, layer, module, opt, tensor
 from singa_rs._core import GraphError
 from test_gradients import DIFFERENTIABLE, gradients
 
-#: Families that cannot be differentiated again: the places of maxima are known to a kernel alone.
-REFUSED = {"max_pool", "recurrent"}
+#: Families that cannot be differentiated again: kernels compute their gradients as a whole.
+REFUSED = {"recurrent"}
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +114,17 @@ def test_of_a_shared_extreme():
     assert [t.tolist() for t in found] == [[0, 2], [1, 0, 1]]
 
 
+def test_of_scattered_products():
+    """The product of others is left where one of the factors that meet is 0, and its slope."""
+    x, u = parameter([2.0, 0.0, 3.0]), parameter([0.0, 5.0, 0.0, 4.0])
+    y = autograd.scatter_reduce(x, 0, np.array([0, 1, 1, 2]), u, "prod")
+    first = autograd.gradients(autograd.sum(y), [x, u], create_graph=True)
+    assert [t.tolist() for t in first] == [[0, 0, 4], [2, 0, 0, 3]]
+    found = autograd.gradients(autograd.sum(first[0]) + autograd.sum(first[1]), [x, u])
+    for got, want in zip(found, ([1, 5, 1], [1, 0, 5, 1]), strict=True):
+        np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-12)
+
+
 def test_a_hessian_vector_product():
     """Of a quadratic form, whose Hessian is known, through the seed and through a product."""
     rng = np.random.default_rng(0)
@@ -159,6 +170,22 @@ def test_results_own_their_memory():
     a += 1.0
     np.testing.assert_array_equal(b.to_numpy(), [1])
     assert not a.requires_grad
+
+
+def test_of_maxima_and_back():
+    """Of powers of the maxima of windows, in their places, in any memory order."""
+    rng = np.random.default_rng(0)
+    for order in ((0, 1, 2, 3), (0, 3, 1, 2)):
+        x = parameter(rng.random((2, 4, 6, 4))).transpose(order)
+        top, places = autograd.max_pool(x, 2, return_indices=True)
+        y = autograd.max_unpool(top * top, places, 2)
+        is_top, values = y.to_numpy() > 0, x.to_numpy()
+        factor, power = 1, 2
+        for _ in range(3):
+            y = autograd.gradients(autograd.sum(y * y), x, create_graph=True)
+            factor, power = 2 * power * factor**2, 2 * power - 1
+            np.testing.assert_allclose(y.to_numpy(), is_top * factor * values**power, rtol=1e-9)
+        assert is_top.sum() == top.numel
 
 
 def test_what_does_not_lead_to_the_loss_is_named():

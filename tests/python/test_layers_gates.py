@@ -71,6 +71,9 @@ def test_embedding_bag():
     close(one(Tensor(data=CLASSES), [0, 2]).to_numpy()[0], one.W.to_numpy()[[1, 0]].mean(0))
     with pytest.raises(ValueError, match="EmbeddingBag: padding_idx"):
         layer.EmbeddingBag(6, 3, padding_idx=6)
+    for wrong in ([1, 2], [0, -1], [0, len(CLASSES) + 1]):
+        with pytest.raises(ValueError, match="embedding_bag.*out of range"):
+            one(Tensor(data=CLASSES), wrong)
 
 
 def test_slopes_that_are_learned():

@@ -113,3 +113,49 @@ def test_recorded():
         made.append([model(x).to_numpy().tobytes() for _ in range(4)])
         assert not use_graph or replays(model)
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "bool"])
+@pytest.mark.parametrize("how", ["sum", "prod", "amax", "amin"])
+def test_short_types_are_rounded_once(dtype, how):
+    """Sums and products that lose nothing in float32, and extremes of bools."""
+    if dtype == "bool" and how in ("sum", "prod"):
+        with pytest.raises(TypeError, match="scatter_reduce: got bools"):
+            autograd.scatter_reduce(from_numpy(np.ones(2, bool)), 0, [0], [True], how)
+        return
+    x, places = np.array([[1, 0], [2, 3]]), np.array([[1, 1], [1, 0], [0, 0]])
+    updates = np.array([[1, 0], [1, 1], [0, 1]]) if dtype == "bool" else RNG.integers(1, 4, (3, 2))
+    if how == "sum":  # 256 + 1 + 1 is 256 in bfloat16 unless the sum is rounded once
+        x, updates = np.full((2, 2), 256), np.ones((3, 2))
+    want, join = x.astype("float64"), {"sum": np.add, "prod": np.multiply}
+    for at in np.ndindex(places.shape):
+        to = (places[at], at[1])
+        joined = join.get(how, np.maximum if how == "amax" else np.minimum)
+        want[to] = joined(want[to], updates[at])
+    given = (from_numpy(one, dtype="float32") for one in (x, updates))
+    x, updates = (autograd.cast(one, dtype) for one in given)
+    got = autograd.scatter_reduce(x, 0, places, updates, how)
+    assert got.dtype.name == dtype
+    want = autograd.cast(from_numpy(want, dtype="float32"), dtype)
+    assert got.to_numpy().tobytes() == want.to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("how", ["none", "add", "mul"])
+def test_slices_of_a_view(axis, how):
+    """Places of whole slices, of a transposed tensor and of updates that are broadcast."""
+    x, u = RNG.normal(size=(20, 5)), RNG.normal(size=(1, 1))
+    places = np.array([1, 3, 1])
+    want = x.T.copy()
+    for place in places:
+        part = want[place] if axis == 0 else want[:, place]
+        part[:] = {"none": u[0], "add": part + u[0], "mul": part * u[0]}[how]
+    view = from_numpy(x, dtype="float64").transpose()
+    shape = (3, 20) if axis == 0 else (5, 3)
+    given = from_numpy(u, dtype="float64").expand(shape)
+    wide = np.broadcast_to(places[:, None] if axis == 0 else places, shape)
+    reduce = {"none": None, "add": "add", "mul": "multiply"}[how]
+    np.testing.assert_allclose(view.scatter(axis, wide, given, reduce).to_numpy(), want)
+    if how != "mul":
+        made = {"none": view.index_copy, "add": view.index_add}[how](axis, places, given)
+        np.testing.assert_allclose(made.to_numpy(), want)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,28 +9,12 @@ import numpy as np
 from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import whole
-from ..tensor.placing import row_major
 from . import ops
 from .index import as_indices, gather
 from .reduce import as_axes
 from .rule import Rule
 from .scan import flattened
 from .table import public
-
-
-def flat_places(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
-    """The places along `axis` as indices into a row-major tensor of `shape`, flattened. Along the
-    other axes they are of the first elements."""
-    steps = row_major(shape)
-    made = ops.scalar_op("mul", steps[axis])(places)
-    for i, (extent, step) in enumerate(zip(places.shape, steps, strict=True)):
-        if i != axis and extent != 1:
-            at = ops.op(
-                "arange", device=places.device, start=0, step=step, count=extent, dtype="int64"
-            )()
-            column = (extent,) + (1,) * (len(shape) - i - 1)
-            made = ops.add(made, ops.reshape(at, column))
-    return made
 
 
 class TakeAlongAxis(Rule):

@@ -12,8 +12,7 @@ from . import ops
 from .casting import cast
 from .index import Where, as_indices, embedding
 from .reduce import reduce_max, reduce_sum
-from .searching import searchsorted
-from .segments import Total, combined, counts
+from .segments import Total, combined, counts, hits
 from .table import public
 
 MODES = ("mean", "sum", "max")
@@ -52,9 +51,11 @@ def _bags(offsets: Any, count: int, device: Any) -> tuple[Tensor, int]:
     if starts.rank != 1 or not starts.numel:
         got = f"offsets of shape {starts.shape}"
         raise ShapeError(f"embedding_bag: got {got}, want one dimension with elements")
-    every = ops.arange(count, starts)
-    found = ops.scalar_op("sub", 1)(searchsorted(starts, every, "right"))
-    found = ops.op("places", of="embedding_bag", size=starts.numel)(found)
+    starts = ops.op("places", of="embedding_bag", size=count + 1, wraps=False)(starts)
+    running = ops.op("scan", f="sum", axis=0, exclusive=False, reverse=False)
+    begun = ops.part(running(hits(starts, (count + 1,), 0)), 0, 0, count)
+    last = ops.scalar_op("sub", 1)(begun)
+    found = ops.op("places", of="embedding_bag", size=starts.numel, wraps=False)(last)
     found.requires_grad = False
     return found, starts.numel
 
@@ -109,6 +110,8 @@ def _of_rows(rows: Tensor, known: Tensor | None, mode: str) -> Tensor:
     """Of bags of one length, (N, L, m)."""
     length = rows.shape[1]  # the sum of none is 0, and leads to the table
     made = (reduce_max if mode == "max" and length else reduce_sum)(rows, 1, False)
+    if mode == "sum":
+        return made
     count: Any = length if known is None else ops.reduce_op("sum", (1,), True)(known)
     return _finished(made, count, mode)
 
@@ -121,6 +124,8 @@ def _of_segments(rows: Tensor, known: Tensor | None, bags: Tensor, size: int, mo
         made = combined(least, bags, rows, "max")
     else:
         made = Total(bags, size)(rows)[0]
+    if mode == "sum":
+        return made
     if known is None:
         count = counts(bags, size)
     else:
@@ -131,8 +136,6 @@ def _of_segments(rows: Tensor, known: Tensor | None, bags: Tensor, size: int, mo
 
 def _finished(made: Tensor, count: Tensor | int, mode: str) -> Tensor:
     """The results of bags with so many rows each: means, and 0 in the place of extremes of none."""
-    if mode == "sum":
-        return made
     if isinstance(count, int):
         return made / max(count, 1) if mode == "mean" else made
     count.requires_grad = False

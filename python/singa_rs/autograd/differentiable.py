@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +16,14 @@ from .casting import cast, convert
 from .index import getitem, where
 from .matmul import matmul
 from .parametrised import PARAMETRISED
+from .pooling import in_channel
 from .positions import onehot
 from .reduce import log_softmax, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
 from .reduce import softmax as _softmax
 from .rule import Rule
 from .scalar import with_number
 from .scan import CumProd, CumSum
-from .segments import Scattered
+from .segments import scatter_rule
 from .shape import Concat, clone, plain_reshape
 from .systems import Inverse, Solve, TriangularSolve
 from .unary import BY_ENGINE
@@ -86,7 +88,7 @@ _REDUCTIONS = {
     "min": reduce_min,
     "prod": reduce_prod,
 }
-#: Those that gradients are computed with.
+#: Those that gradients are computed with: no other gets what needs a gradient of its own.
 _LINALG = {"inv": Inverse}
 _SCANS = {"sum": CumSum, "prod": CumProd}
 
@@ -121,8 +123,8 @@ def _at(run: str, adjoint: str, axis: int, size: int, places: Tensor) -> Functio
     return lambda x: Linear(lambda x: forward(x, places), lambda g: back(g, places))(x)[0]
 
 
-def _scattered(adds: bool) -> Function:
-    return lambda x, places, updates: Scattered(places, adds)(x, updates)[0]
+def _scattered(axis: int, join: str) -> Function:
+    return lambda x, places, updates: scatter_rule(places, axis, join)(x, updates)[0]
 
 
 def _dropout_grad(ratio: float) -> Function:
@@ -146,6 +148,23 @@ def _avg_pool(size: Sequence[int] = (), **attrs: Any) -> Function:
     def run(x: Tensor) -> Tensor:
         spread = ops.op("avg_pool_grad", size=tuple(size or x.shape[2:]), **attrs)
         return (Linear(spread, pool) if size else Linear(pool, spread))(x)[0]
+
+    return run
+
+
+def _max_pool_grad(size: Sequence[int], **attrs: Any) -> Function:
+    """Of `dy` at the maxima, whose adjoint takes the elements there."""
+    attrs, size = _of_attributes(attrs), tuple(size)
+    spread = ops.op("max_pool_grad", **attrs, size=size)
+
+    def run(dy: Tensor, places: Tensor) -> Tensor:
+        def taken(g: Tensor) -> Tensor:
+            flat = (*g.shape[:2], math.prod(places.shape[2:]))
+            at = ops.reshape(in_channel(places, size, attrs), flat)
+            planes = ops.reshape(g, (*g.shape[:2], math.prod(size)))
+            return ops.reshape(ops.op("gather_elements", axis=2)(planes, at), places.shape)
+
+        return Linear(lambda dy: spread(dy, places), taken)(dy)[0]
 
     return run
 
@@ -306,10 +325,11 @@ _OPERATIONS: dict[str, Callable[..., Function | None]] = {
     "layer_norm_grad": functools.partial(_row_norm_grad, True),
     "linalg": lambda f: lambda x: _LINALG[f]()(x)[0],
     "matmul": lambda: matmul,
+    "max_pool_grad": _max_pool_grad,
     "reduce": _reduce,
     "rms_norm_grad": functools.partial(_row_norm_grad, False),
     "scan": _scan,
-    "scatter_rows": _scattered,
+    "scatter": _scattered,
     "softmax": _softmax_of,
     "softmax_cross_entropy_grad": _cross_entropy_grad,
     "softmax_grad": _softmax_grad,

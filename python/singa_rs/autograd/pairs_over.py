@@ -8,7 +8,6 @@ from typing import Any
 from .._core import float64, int64
 from ..tensor import Tensor
 from . import ops
-from .along import flat_places
 from .rule import Rule
 
 
@@ -48,12 +47,9 @@ class OverMargin(Rule):
 def _times(places: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """How often each class is given as right, and how often, once or not, it is another one; beside
     the zeros of the other half each, (N, 2 C)."""
-    flat = ops.reshape(flat_places(places, places.shape, 1), (places.numel,))
-    none = ops.full((places.numel,), 0, flat)
-    given = ops.reshape(ops.cast(counts, int64), (places.numel,))
-    right = ops.reshape(ops.op("scatter_rows", adds=True)(none, flat, given), places.shape)
+    none, join = ops.full(places.shape, 0, places), ops.op("concat", axis=1)
+    right = ops.op("scatter", axis=1, join="add")(none, places, ops.cast(counts, int64))
     other = ops.cast(ops.scalar_op("eq", 0)(right), int64)
-    none, join = ops.reshape(none, places.shape), ops.op("concat", axis=1)
     return join(none, right), join(other, none)
 
 
@@ -63,10 +59,7 @@ def _running(x: Tensor, reverse: bool) -> Tensor:
 
 def _back(x: Tensor, order: Tensor) -> Tensor:
     """Rows in the order that they had before they were sorted."""
-    flat = ops.reshape(flat_places(order, order.shape, 1), (order.numel,))
-    values = ops.reshape(x, (x.numel,))
-    made = ops.op("scatter_rows", adds=False)(ops.full(values.shape, 0, x), flat, values)
-    return ops.reshape(made, x.shape)
+    return ops.op("scatter", axis=1, join="none")(ops.full(x.shape, 0, x), order, x)
 
 
 def _total(x: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ class _Pooling(KeepsShape):
         y, self.places = ops.op("max_pool", **self.attrs)(x)
         if not self.indices:
             return y
-        indices = _in_channel(self.places, x.shape[2:], self.attrs)
+        indices = in_channel(self.places, x.shape[2:], self.attrs)
         indices.requires_grad = False
         return y, indices
 
@@ -160,7 +160,7 @@ def max_pool(
     return made if return_indices else made[0]
 
 
-def _in_channel(places: Tensor, size: tuple[int, ...], attrs: dict[str, Any]) -> Tensor:
+def in_channel(places: Tensor, size: tuple[int, ...], attrs: dict[str, Any]) -> Tensor:
     """Positions within windows as positions within the channel that the windows slide over."""
     kernel, axes = attrs["kernel"], len(size)
     steps = [math.prod(size[d + 1 :]) for d in range(axes)]
@@ -259,6 +259,7 @@ class _MaxUnpool(Rule):
     """Values at the positions that maxima came from."""
 
     keeps = ("places", "counts")
+    constants = ("counts",)
 
     def __init__(self, indices: Any, size: tuple[int, ...]) -> None:
         self.indices, self.size = indices, size

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
 from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import filled, from_numpy
@@ -179,26 +178,13 @@ class ScatterElements(Rule):
             shapes = f"updates of shape {updates} for indices of {indices}"
             raise ShapeError(f"scatter_elements: got {shapes}, want equal shapes")
 
-    def _written(self, x: Tensor, *rest: Tensor) -> Tensor:
-        """A host operation in NumPy: the engine has no such operation of its own."""
-
-        def write(to: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-            ends = list(places.shape)
-            ends[axis] = to.shape[axis]
-            part = to[tuple(map(slice, ends))]
-            np.put_along_axis(part, places, values, axis)
-            return to
-
-        def infer(x: Any, *_: Any) -> Any:
-            return x.shape, x.dtype
-
-        axis = self.along
-        return _core.HostOp("scatter_elements", infer, write, axis)(x, *rest)
+    def _written(self, x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
+        return ops.op("scatter", axis=self.along, join="none")(x, places, updates)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> tuple[Tensor]:
         """`dy` where nothing was written."""
-        places = self.load(0)
-        return (self._written(dys[0], places, ops.full(places.shape, 0, dys[0])),)
+        places, none = self.load(0), ops.full((), 0, dys[0])
+        return (self._written(dys[0], places, none.view_expand(places.shape)),)
 
 
 scatter_elements = function(ScatterElements, "scatter_elements")

@@ -13,13 +13,12 @@ from ..refusals import is_real, strict_flag
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import number, whole
 from . import binary, ops
-from .along import flat_places
 from .casting import cast, convert
 from .index import as_indices, checked, gather, where
 from .reduce import as_axes
 from .scan import flattened
 from .scattering import scatter_nd, scattered
-from .segments import check_reduction, counts
+from .segments import check_reduction, hits
 from .shape import cat, expand, plain_reshape, stack
 from .table import public
 from .views import broadcast, broadcasts
@@ -137,14 +136,7 @@ def _hits(op: str, x: Tensor, along: int, indices: Tensor) -> Tensor:
     """How often each element of `x` is indexed, int64."""
     if indices.rank != x.rank:
         raise ShapeError(f"{op}: got indices of shape {indices.shape} for {x.shape}")
-    if not x.numel or not indices.numel:
-        made = ops.op("fill", device=x.device, value=0, shape=x.shape, dtype="int64")()
-    else:
-        places = flat_places(checked(op, indices, x.shape[along]), x.shape, along)
-        made = counts(ops.reshape(places, (indices.numel,)), x.numel)
-        made = ops.reshape(made, x.shape)
-    made.requires_grad = False
-    return made
+    return hits(checked(op, indices, x.shape[along]), x.shape, along)
 
 
 @public()

@@ -10,12 +10,11 @@ from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import number, whole
 from . import ops
-from .along import flat_places
 from .casting import convert
 from .index import as_indices, checked, gather, getitem, joined, where
 from .reduce import as_axes
 from .segments import check_reduction, combined, counts
-from .shape import plain_reshape, transpose
+from .shape import plain_reshape
 from .table import public
 
 Extents = tuple[int, ...]
@@ -125,10 +124,9 @@ def scattered(op: str, x: Tensor, along: int, indices: Any, updates: Any, how: s
             "axes, none larger except that one"
         )
     given = _updates(op, _first(updates, x, made.shape), x, made.shape)
-    places = flat_places(checked(op, made, have[along]), have, along)
+    places = checked(op, made, have[along])
     places.requires_grad = False
-    flat = [plain_reshape(t, (t.numel,)) for t in (x, given)]
-    return plain_reshape(combined(flat[0], ops.reshape(places, (made.numel,)), flat[1], how), have)
+    return combined(x, places, given, how, along)
 
 
 def _first(updates: Any, x: Tensor, shape: Extents) -> Tensor:
@@ -177,9 +175,7 @@ def _by_slices(op: str, x: Tensor, axis: int, indices: Any, updates: Any, how: s
     along, places = _slices(op, x, axis, indices)
     want = (*x.shape[:along], places.numel, *x.shape[along + 1 :])
     given = _updates(op, updates, x, want)
-    front = [along, *(i for i in range(x.rank) if i != along)]
-    made = combined(transpose(x, front), places, transpose(given, front), how)
-    return transpose(made, [front.index(i) for i in range(x.rank)])
+    return combined(x, places, given, how, along)
 
 
 @public(methods="index_add")

@@ -3,26 +3,21 @@ operations of the engine, whatever the dtype, and in a fixed order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from .._core import DTypeError, bfloat16, bool_, float16, int64
+from .._core import DTypeError, bfloat16, bool_, float16, float32, int64, uint8
 from ..tensor import Tensor
-from . import binary, ops
-from .index import gather, where
-from .mode import no_grad
+from . import ops
+from .casting import cast
 from .ops import Grads, Tensors
 from .rule import Rule
-from .shape import cat, clone
+from .shape import clone
 
 #: How values that meet at a place are joined, by ONNX's names.
 REDUCTIONS = ("none", "add", "mul", "max", "min")
-_JOIN: dict[str, Callable[[Any, Any], Tensor]] = {
-    "add": binary.FUNCTIONS["add"],
-    "mul": binary.FUNCTIONS["mul"],
-    "max": binary.FUNCTIONS["maximum"],
-    "min": binary.FUNCTIONS["minimum"],
-}
+#: The dtypes in which values are joined whose own the engine only replaces.
+_WIDE = {float16: float32, bfloat16: float32, bool_: uint8}
 
 
 class _AtPlaces(Rule):
@@ -51,44 +46,47 @@ class Total(_AtPlaces):
 
 
 class Scattered(_AtPlaces):
-    """The rows of `x` (n, ...), where those at places are replaced by `updates` (m, ...), the last
-    of several, or have them added in their order."""
+    """`x`, where the elements at places along an axis are replaced by `updates`, the last of
+    several, or have them added in their order.
 
-    def __init__(self, places: Tensor, adds: bool) -> None:
-        self.places, self.adds = places, adds
+    Args:
+        places: the shape of the updates, which along other axes than this one have no more elements
+            than `x`; or of one dimension: those of slices.
+        axis: the axis that the places are in.
+        how: "none" or "add".
+    """
+
+    def __init__(self, places: Tensor, axis: int, how: str) -> None:
+        self.places, self.axis, self.how = places, axis, how
 
     def forward(self, x: Tensor, updates: Tensor) -> Tensor:
-        return ops.op("scatter_rows", adds=self.adds)(x, self.places, updates)
+        return _scatter(self.how, x, self.places, updates, self.axis)
 
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """`dy` where nothing was replaced; `dy` of the place of each update that stands there."""
         (dy,), places = dys, self.load(0)
-        taken = ops.op("gather", axis=0)(dy, places) if wanted[1] else None
-        if self.adds:
+        taken = _taken(dy, places, self.axis) if wanted[1] else None
+        if self.how == "add":
             return dy, taken
-        rest = None
+        rest, none = None, ops.full((), 0, dy)
         if wanted[0]:
-            none = ops.full((places.numel, *dy.shape[1:]), 0, dy)
-            rest = ops.op("scatter_rows", adds=False)(dy, places, none)
+            shape = list(dy.shape)
+            shape[self.axis] = places.numel
+            shape = places.shape if places.rank == dy.rank else shape
+            rest = _scatter("none", dy, places, none.view_expand(shape), self.axis)
         if taken is not None:
-            stands = _column(_stands(places, dy.shape[0]), dy.rank)
-            taken = ops.where(stands, taken, ops.full((), 0, dy))
+            stands = _stands(places, dy.shape[self.axis], self.axis)
+            if places.rank < dy.rank:
+                stands = ops.reshape(stands, _along(places.numel, self.axis, dy.rank))
+            taken = ops.where(stands, taken, none)
         return rest, taken
 
 
-class _Extremes(_AtPlaces):
-    """The rows of `x` (n, ...), each with the largest ("max") or smallest ("min") of what stands in
-    it and of the `updates` (m, ...) at its place; NaN wins. Equal ones share the gradient evenly.
-    """
+class _Extremes(Scattered):
+    """The same, with the largest ("max") or smallest ("min") of what stands in each place and of
+    the updates there; NaN wins. Equal ones share the gradient evenly."""
 
     keeps = ("xs", "ys", "places")
-
-    def __init__(self, places: Tensor, how: str) -> None:
-        self.places, self.how = places, how
-
-    def forward(self, x: Tensor, updates: Tensor) -> Tensor:
-        with no_grad():
-            return _met(x, self.places, updates, self.how)
 
     def keep(self, xs: Tensors, ys: Tensors) -> None:
         self.save(*xs, *ys, self.places)
@@ -96,16 +94,70 @@ class _Extremes(_AtPlaces):
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """`dy` by the number of extremes, for each of them."""
         x, updates, y, places = (self.load(i) for i in range(4))
-        take, none = ops.op("gather", axis=0), ops.full((), 0, dys[0])
-        own, given = _are_extreme(x, y), _are_extreme(updates, take(y, places))
-        count = ops.op("scatter_rows", adds=True)(
-            ops.cast(own, int64), places, ops.cast(given, int64)
-        )
+        none = ops.full((), 0, dys[0])
+        own, given = _are_extreme(x, y), _are_extreme(updates, _taken(y, places, self.axis))
+        counted = [ops.cast(one, int64) for one in (own, given)]
+        count = _scatter("add", counted[0], places, counted[1], self.axis)
         share = ops.div(dys[0], ops.cast(count, y.dtype))
         return (
             ops.where(own, share, none) if wanted[0] else None,
-            ops.where(given, take(share, places), none) if wanted[1] else None,
+            ops.where(given, _taken(share, places, self.axis), none) if wanted[1] else None,
         )
+
+
+class _Products(Scattered):
+    """The same, with the product of what stands in each place and of the updates there."""
+
+    keeps = ("xs", "places")
+
+    def keep(self, xs: Tensors, ys: Tensors) -> None:
+        self.save(*xs, self.places)
+
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
+        """`dy` by the product of the other factors: that of all, with 1 in the place of zeros, by
+        the own one, where no other is 0. Of one other, what leads to it stays in the second
+        derivative."""
+        x, updates, places = (self.load(i) for i in range(3))
+        own, given = _Factors.of(x), _Factors.of(updates)
+        met = [
+            _scatter(how, a, places, b, self.axis)
+            for how, a, b in zip(("mul", "add", "add"), own, given, strict=True)
+        ]
+        met[0] = ops.mul(dys[0], met[0])
+        taken = (_taken(one, places, self.axis) for one in met)
+        return (
+            own.slope(*met) if wanted[0] else None,
+            given.slope(*taken) if wanted[1] else None,
+        )
+
+
+class _Factors(NamedTuple):
+    """Factors with 1 added to zeros, these zeros, and how many each of them is, int64."""
+
+    whole: Tensor
+    zeros: Tensor
+    count: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor) -> _Factors:
+        """Those of a tensor."""
+        is_zero, none = ops.scalar_op("eq", 0)(x), ops.full((), 0, x)
+        whole = ops.where(is_zero, ops.scalar_op("add", 1)(x), x)
+        return cls(whole, ops.where(is_zero, x, none), ops.cast(is_zero, int64))
+
+    def slope(self, product: Tensor, zeros: Tensor, count: Tensor) -> Tensor:
+        """The product by each of them, from all products, zeros and counts."""
+        others, none = ops.sub(count, self.count), ops.full((), 0, product)
+        product = ops.div(product, self.whole)
+        alone, led = (ops.scalar_op("eq", n)(others) for n in (0, 1))
+        rest = ops.where(led, ops.mul(product, ops.sub(zeros, self.zeros)), none)
+        return ops.where(alone, product, rest)
+
+
+def scatter_rule(places: Tensor, axis: int, how: str) -> Scattered:
+    """The rule of updates that meet elements at places, as `Scattered`; of all reductions."""
+    rules = {"mul": _Products, "max": _Extremes, "min": _Extremes}
+    return rules.get(how, Scattered)(places, axis, how)
 
 
 def _are_extreme(x: Tensor, most: Tensor) -> Tensor:
@@ -114,45 +166,63 @@ def _are_extreme(x: Tensor, most: Tensor) -> Tensor:
     return ops.op("binary", f="or")(same, is_nan)
 
 
+def _along(count: int, axis: int, rank: int) -> tuple[int, ...]:
+    """The shape of a vector along an axis."""
+    return (*(1,) * axis, count, *(1,) * (rank - axis - 1))
+
+
+def _spread(places: Tensor, updates: Tensor, axis: int) -> Tensor:
+    """Places of the shape of the updates, those of slices as a view."""
+    if places.rank == updates.rank:
+        return places
+    return ops.reshape(places, _along(places.numel, axis, updates.rank)).view_expand(updates.shape)
+
+
+def _scatter(how: str, x: Tensor, places: Tensor, updates: Tensor, axis: int) -> Tensor:
+    return ops.op("scatter", axis=axis, join=how)(x, _spread(places, updates, axis), updates)
+
+
+def _taken(x: Tensor, places: Tensor, axis: int) -> Tensor:
+    """What stands at the places."""
+    if places.rank < x.rank:
+        return ops.op("gather", axis=axis)(x, places)
+    sizes = (x.shape[i] if i == axis else n for i, n in enumerate(places.shape))
+    return ops.op("gather_elements", axis=axis)(
+        x.view_slice(tuple((0, n, 1) for n in sizes)), places
+    )
+
+
 def replace_rows(x: Tensor, places: Tensor, updates: Tensor) -> None:
     """Writes the rows of `updates` into those of `x`, as `combined` replaces them."""
-    ops.op("scatter_rows", adds=False).into([x, places, updates], [x])
+    places = _spread(places, updates, 0)
+    ops.op("scatter", axis=0, join="none").into([x, places, updates], [x])
 
 
-def _stands(places: Tensor, size: int) -> Tensor:
-    """Whether each of the places is the last one of its number, below `size`."""
-    order, none = ops.arange(places.numel, places), ops.full((size,), 0, places)
-    last = ops.op("scatter_rows", adds=False)(none, places, order)
-    made = ops.op("binary", f="eq")(ops.op("gather", axis=0)(last, places), order)
+def _stands(places: Tensor, size: int, axis: int) -> Tensor:
+    """Whether each of the places is the last one of its number, below `size`, along an axis; of
+    slices, the only one."""
+    axis = axis if places.rank > 1 else 0
+    shape, count = places.shape, places.shape[axis]
+    order = ops.reshape(ops.arange(count, places), _along(count, axis, places.rank))
+    order = order.view_expand(shape)
+    none = ops.full((*shape[:axis], size, *shape[axis + 1 :]), 0, places)
+    last = _taken(_scatter("none", none, places, order, axis), places, axis)
+    made = ops.op("binary", f="eq")(last, order)
     made.requires_grad = False
     return made
 
 
 def counts(places: Tensor, size: int) -> Tensor:
     """How many of the places, of one dimension, are each of the numbers below `size`; int64."""
-    none, ones = ops.full((size,), 0, places), ops.full(places.shape, 1, places)
-    made = ops.op("scatter_rows", adds=True)(none, places, ones)
+    return hits(places, (size,), 0)
+
+
+def hits(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
+    """How often each element of a tensor is at one of the places along an axis; int64."""
+    none, one = ops.full(tuple(shape), 0, places), ops.full((), 1, places)
+    made = _scatter("add", none, places, one.view_expand(places.shape), axis)
     made.requires_grad = False
     return made
-
-
-def _column(x: Tensor, rank: int) -> Tensor:
-    """A vector that broadcasts along the rows of a tensor."""
-    return ops.reshape(x, (*x.shape, *(1,) * (rank - 1)))
-
-
-def _joined(values: Tensor, places: Tensor, join: Callable[[Any, Any], Tensor]) -> Tensor:
-    """For sorted places, the joined values from the first of the same place up to each: scans of
-    1, 2, 4, ... neighbours (Hillis & Steele, 1986)."""
-    count, step = places.numel, 1
-    while step < count:
-        same = ops.op("binary", f="eq")(places[step:], places[:-step])
-        same.requires_grad = False
-        later = values[step:]
-        later = where(_column(same, values.rank), join(values[:-step], later), later)
-        values = cat([values[:step], later])
-        step *= 2
-    return values
 
 
 def check_reduction(op: str, x: Tensor, reduction: Any) -> None:
@@ -164,37 +234,17 @@ def check_reduction(op: str, x: Tensor, reduction: Any) -> None:
         raise DTypeError(f"{op}: got bools and reduction {reduction!r}, want numbers")
 
 
-def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tensor:
-    """The rows of `x`, joined with the rows of `updates` at their places, or replaced by the last
-    of them.
+def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str, axis: int = 0) -> Tensor:
+    """`x`, with the elements at places along an axis joined with `updates`, or replaced by the last
+    of them; sums and products of 16-bit floats are rounded once.
 
     Args:
-        x: (n, ...).
-        places: (m,), int64, from 0 to n - 1.
-        updates: (m, ...), of the dtype of `x`.
+        x: any shape but ().
+        places: int64, within the axis, as in `Scattered`.
+        updates: of the dtype of `x`.
     """
     if not places.numel or not x.numel:
         return clone(x)
-    if reduction == "none" or (reduction == "add" and x.dtype not in (float16, bfloat16)):
-        return Scattered(places, reduction == "add")(x, updates)[0]
-    if reduction == "add":  # whose sums are in float32
-        return x + Total(places, x.shape[0])(updates)[0]
-    if reduction == "mul":
-        return _met(x, places, updates, reduction)
-    return _Extremes(places, reduction)(x, updates)[0]
-
-
-def _met(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tensor:
-    """The rows of `x`, joined with the rows of `updates` at their places one after another."""
-    found = counts(places, x.shape[0])
-    some = _column(ops.scalar_op("gt", 0)(found), x.rank)
-    ends = ops.op("scan", f="sum", axis=0, exclusive=False, reverse=False)(found)
-    last = ops.op("binary_scalar", f="maximum", scalar=0, reverse=False)(
-        ops.scalar_op("sub", 1)(ends)
-    )
-    sort = ops.op("sort", axis=0, descending=False, count=None)
-    ordered, order = sort(places)
-    for one in (some, last, ordered, order):
-        one.requires_grad = False
-    joined = gather(_joined(gather(updates, 0, order), ordered, _JOIN[reduction]), 0, last)
-    return where(some, _JOIN[reduction](x, joined), x)
+    wide = _WIDE.get(x.dtype, x.dtype) if reduction != "none" else x.dtype
+    made = scatter_rule(places, axis, reduction)(cast(x, wide), cast(updates, wide))[0]
+    return cast(made, x.dtype)

@@ -85,7 +85,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::RmsNormGrad(op) => gradient::rms_norm_grad(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
         Kind::Scan(op) => cumulative::scan(op, io, width),
-        Kind::ScatterRows(op) => scatter::scatter_rows(op, io, width),
+        Kind::Scatter(op) => scatter::scatter(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),
         Kind::SoftmaxCrossEntropy(op) => cross_entropy::loss(op, io, width),
         Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),

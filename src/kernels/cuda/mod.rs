@@ -22,6 +22,7 @@ mod recurrent;
 mod reduce;
 mod row_norm;
 mod rows;
+mod runs;
 mod source;
 mod target;
 mod types;
@@ -90,7 +91,7 @@ pub fn program(kind: &Kind, io: &[&Meta]) -> Result<Option<Program>> {
         Kind::RmsNormGrad(op) => row_norm::rms_norm_grad(op, io),
         Kind::RunningAverage(op) => norm::running_average(op, io),
         Kind::Scan(op) => order::scan(op, io)?,
-        Kind::ScatterRows(op) => index::scatter_rows(op, io)?,
+        Kind::Scatter(op) => index::scatter(op, io)?,
         Kind::Softmax(op) => rows::softmax(op, io)?,
         Kind::SoftmaxCrossEntropy(op) => rows::loss(op, io)?,
         Kind::SoftmaxCrossEntropyGrad(op) => rows::loss_grad(op, io)?,

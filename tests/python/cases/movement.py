@@ -110,9 +110,10 @@ for label, axis, shape in (
     ("last", -1, (2, 3)),
     ("middle", 1, ()),
     ("table", 0, (2, 2)),
+    ("table-of-many", 0, (7, 10)),
 ):
     for kind in ("int64", "int32", "float32") if label == "rows" else ("int64",):
-        x = Arg((4, 3) if label == "table" else S)
+        x = Arg((4, 3) if label.startswith("table") else S)
         bound = x.shape[axis]
         indices = Arg(shape, -bound, bound - 1, dtype=kind, integral=True)
         table.case(

@@ -2,6 +2,7 @@
 
 import numpy as np
 from singa_rs import autograd
+from singa_rs.autograd import segments
 
 from .base import ALL, FLOATS, INTS, Arg, Bad, Table
 
@@ -144,52 +145,79 @@ for axis, shape in enumerate(((2, 4, 5), (3, 6, 5), (3, 4, 9))):
         gradient=lambda x, places, axis=axis: autograd.take_along_axis(x, places, axis),
         bad=(Bad(ValueError, shapes=((2, 3, 3), (3, 2, 2))),),
     )
+
+for axis, shape in ((0, (2, 4, 5)), (1, (3, 6, 5)), (2, (3, 4, 9)), (2, (3, 2, 70))):
+    at = Arg(shape, 0, S[axis] - 1, dtype="int64", integral=True)
     table.case(
         "gather_elements_grad",
         lambda dy, places, axis=axis: added(dy, places, axis, S[axis]),
         shape,
         at,
         attrs={"axis": axis, "size": S[axis]},
-        label=f"axis{axis}",
+        label=f"axis{axis}-{shape[axis]}",
         scale=2,
         specials=(),
         bad=(Bad(ValueError, shapes=((2, 3, 3), (3, 2, 2))),),
     )
 
 
-def written(adds):
-    """Rows at places, replaced or added to, one after the other."""
+JOINS = {
+    "none": lambda _, update: update,
+    "add": np.add,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def written(axis, how):
+    """Elements at places, joined with updates one after the other."""
 
     def reference(x, places, updates):
         made = x.copy()
-        for place, row in zip(places, updates, strict=True):
-            made[place] = made[place] + row if adds else row
+        for at in np.ndindex(places.shape):
+            to = (*at[:axis], places[at], *at[axis + 1 :])
+            made[to] = JOINS[how](made[to], updates[at])
         return made
 
     return reference
 
 
-for adds, how in {False: "none", True: "add"}.items():
-    for shape, places in {(4, 3, 2): (2, 0, 2), (5,): (4, 1, 1, 0)}.items():
-        rows = (len(places), *shape[1:])
+#: By the shape: the axis, and places, of which some repeat and some axes have fewer than the shape;
+#: those of long lines are sorted on a GPU.
+PLACES = {
+    (5,): (0, (4, 1, 1, 0)),
+    (4, 3, 2): (1, np.array([[0, 0, 1, 1], [2, 0, 2, 2]]).T.reshape(4, 2, 1)),
+    (3, 20): (0, np.arange(2 * 17).reshape(2, 17) % 3),
+    (9,): (0, np.arange(70) ** 2 % 9),
+    (2, 9): (1, np.arange(140).reshape(2, 70) ** 2 % 7),
+}
+for how in JOINS:
+    halves = [] if how == "none" else [Bad(TypeError, dtypes=("float16", "int64", "float16"))]
+    for shape, (axis, places) in PLACES.items():
+        at = np.shape(places)
         table.case(
-            "scatter_rows",
-            written(adds),
+            "scatter",
+            written(axis, how),
             shape,
-            Arg((len(places),), dtype="int64", fixed=places),
-            rows,
-            attrs={"adds": adds},
-            label=f"{how}-{len(shape)}d",
-            dtypes=("float32", "float64", *INTS) if adds else ALL,
+            Arg(at, dtype="int64", fixed=tuple(np.ravel(places))),
+            at,
+            attrs={"axis": axis, "join": how},
+            label=f"{how}-{len(shape)}d-{at[axis]}",
+            dtypes=ALL if how == "none" else ("float32", "float64", *INTS),
             wrt=(0, 2),
-            gradient=lambda x, places, updates, how=how: autograd.scatter_nd(
-                x, places.reshape((places.numel, 1)), updates, how
-            ),
+            gradient=lambda x, places, updates, how=how, axis=axis: segments.scatter_rule(
+                places, axis, how
+            )(x, updates)[0],
             bad=(
-                Bad(ValueError, shapes=(shape, (2,), rows)),
-                Bad(ValueError, shapes=(shape, (len(places),), (len(places), *shape[1:], 1))),
+                Bad(ValueError, shapes=(shape, (*at, 1), (*at, 1))),
+                Bad(ValueError, shapes=(shape, at, (*at[:-1], at[-1] + 1))),
                 Bad(TypeError, dtypes=("float32", "int32", "float32")),
                 Bad(TypeError, dtypes=("float32", "int64", "float64")),
-                *([Bad(TypeError, dtypes=("float16", "int64", "float16"))] if adds else []),
+                *(
+                    [Bad(TypeError, dtypes=("float16", "int64", "float16"))]
+                    if how != "none"
+                    else []
+                ),
             ),
         )

@@ -36,13 +36,11 @@ def scatter_add(w: Writer, step: Step) -> str:
     return w.node("Transpose", [made], perm=back) if axis else made
 
 
-@writes("scatter_rows")
-def scatter_rows(w: Writer, step: Step) -> str:
-    """Rows at places, which updates replace, or are added to."""
-    x, places, updates = (w.name(one) for one in step.inputs)
-    indices = w.node("Unsqueeze", [places, w.constant([-1], "int64")])
-    how = {"reduction": "add"} if step.attrs["adds"] else {}
-    return w.node("ScatterND", [x, indices, updates], **how)
+@writes("scatter")
+def scatter(w: Writer, step: Step) -> str:
+    """Elements at places along an axis, which updates replace, or are joined with."""
+    a, inputs = step.attrs, [w.name(one) for one in step.inputs]
+    return w.node("ScatterElements", inputs, axis=a["axis"], reduction=a["join"])
 
 
 @writes("gather_elements")
@@ -117,13 +115,3 @@ def constant_of_shape(w: Writer, step: Step) -> str:
     value = np.array([step.attrs["value"]], w.meta(step.outputs[0]).dtype)
     sizes = w.cast(w.name(step.inputs[0]), "int64")
     return w.node("ConstantOfShape", [sizes], value=from_array(value))
-
-
-@writes("rule ScatterElements")
-def scatter_elements(w: Writer, step: Step) -> str:
-    """A copy with other elements at indices along an axis."""
-    x, *rest = (w.name(one) for one in step.inputs)
-    given = (step.attrs[name] for name in ("indices", "updates"))
-    indices, updates = (rest.pop(0) if one is None else w.constant(one) for one in given)
-    places = w.cast(indices, "int64")
-    return w.node("ScatterElements", [x, places, updates], axis=step.attrs["axis"])

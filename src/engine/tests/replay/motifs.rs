@@ -279,9 +279,10 @@ fn ordered(s: &mut Sketch) -> Option<()> {
 }
 
 fn scattered(s: &mut Sketch, x: usize) -> Option<()> {
-    let (indices, updates) = (s.places(&[2])?, s.numbers(&[2, 4])?);
+    let (indices, updates) = (s.places(&[2, 4])?, s.numbers(&[2, 4])?);
     let places = s.op(json!({"op": "places", "of": "scatter_nd", "size": 3}), &[indices])?;
-    let write = json!({"op": "scatter_rows", "adds": s.is()});
+    let join = s.random.pick(&["none", "add", "mul", "max", "min"]);
+    let write = json!({"op": "scatter", "axis": 0, "join": join});
     s.op(write, &[x, places, updates]).map(drop)
 }
 

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::kernels::cpu::copy::indices::{Indices, indexed};
 use crate::kernels::cpu::not_float;
 use crate::kernels::cpu::simd::wide::{Float, gather as read, scatter};
+use crate::kernels::cpu::strided::access;
 use crate::kernels::cpu::strided::walk::{Walk, dims};
 use crate::kernels::{Io, Kernel, Width};
 use crate::ops::index::{Gather, GatherGrad, Places};
@@ -60,7 +61,7 @@ unsafe fn copy_rows<T: Copy>(
             match (length, is_flat) {
                 // A single element is not worth a call.
                 (1, _) => *to = *from,
-                (_, true) => to.copy_from_nonoverlapping(from, length),
+                (_, true) => access::copy(from, to, length),
                 _ => row.copy(from, to),
             }
             to = to.add(length);

@@ -138,6 +138,9 @@ impl Indices {
     /// The entries that indices refer to.
     fn wrap(&self, indices: &mut [i64]) -> Result<()> {
         let Some(size) = self.size else { return Ok(()) };
+        if are_within(indices, size) {
+            return Ok(());
+        }
         let from_end = if self.wraps { size as i64 } else { 0 };
         let outside = |entry| (entry as u64 >= size as u64) & (Some(entry) != self.ignored);
         let mut is_outside = false;
@@ -151,6 +154,13 @@ impl Indices {
         let index = if entry < 0 { entry - from_end } else { entry };
         Err(Error::Index { op: self.name.into(), index, size })
     }
+}
+
+/// Whether all entries are from 0 on and below `size`: the sign of a bit pattern that is negative
+/// unless they are, which all instruction sets find for several at a time.
+pub fn are_within(entries: &[i64], size: usize) -> bool {
+    let last = size as i64 - 1;
+    entries.iter().fold(0, |signs, &entry| signs | entry | last.wrapping_sub(entry)) >= 0
 }
 
 /// See [`Convert`].

@@ -5,6 +5,7 @@ mod cast;
 pub mod elements;
 pub mod gather;
 pub mod indices;
+mod lines;
 pub mod scatter;
 
 use std::sync::Arc;

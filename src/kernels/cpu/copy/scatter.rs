@@ -1,123 +1,68 @@
-//! Rows written at places, and slices at positions, that a tensor holds.
+//! Elements written at places along an axis, and slices at positions, that a tensor holds.
 #![allow(unsafe_code)]
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::elements::check_places;
+use super::lines::{Line, Lines};
 use super::mover;
-use crate::device::team;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::simd::number::Number;
 use crate::kernels::cpu::strided::loops::Loop;
-use crate::kernels::cpu::strided::walk::{Walk, dims};
 use crate::kernels::{Io, Kernel, Width, kernel};
-use crate::ops::scatter::ScatterRows;
+use crate::ops::scatter::{Join, Scatter};
 use crate::ops::tensor_scatter::TensorScatter;
 use crate::ops::{Family, Meta, only_stored};
 use crate::shape::{Shape, Strides};
 
-/// The least elements of a row that are worth a thread.
-const GRAIN: usize = 256;
-
 /// Prepares (x, places, updates) -> y.
 ///
 /// # Errors
-/// [`Error::DType`] for types that are not added.
-pub fn scatter_rows(op: &ScatterRows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let join: Join = if op.adds {
-        crate::dispatch!(wide io[0].dtype,
-            T => joined(|to: T, from: T| to.plus(from)),
-            else => return Err(only_stored(op.name(), io[0].dtype)))
-    } else {
-        by_size!(io[0].dtype.size(), T => joined(|_: T, from: T| from))
-    };
-    Ok(Rows::new(op.name(), io, width).kernel(join))
+/// Those of [`Shape::axis`]; [`Error::DType`] for types that are only replaced.
+pub fn scatter(op: &Scatter, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let ([x, places, updates, y], axis) =
+        ([io[0], io[1], io[2], io[3]], io[0].shape.axis(op.name(), op.axis)?);
+    let lines = Lines::new(op.name(), [updates, places, y], axis);
+    let (join, copy) = (joined(op, x)?, mover(x, y, width));
+    Ok(kernel(copy.scratch(), move |io| {
+        lines.check(io, width.0)?;
+        let at = [io.input::<u8>(0).cast_mut(), io.output::<u8>(0)];
+        if at[0] != at[1] {
+            // SAFETY: x and y are what the copy was prepared for.
+            unsafe { copy.run_at(at)? };
+        }
+        lines.each(width.0, &|line| join(io, line))
+    }))
 }
 
-/// Joins adjacent elements with so many others, which are so many elements apart.
-type Join = Box<dyn Fn(*mut u8, *const u8, usize, isize) + Send + Sync>;
+/// Joins the elements of a line with those at their places.
+type Joined = Box<dyn Fn(&Io, Line) + Send + Sync>;
 
-fn joined<T: Copy + 'static>(join: impl Fn(T, T) -> T + Send + Sync + 'static) -> Join {
-    Box::new(move |to, from, count, step| {
-        let (to, from) = (to.cast::<T>(), from.cast::<T>());
-        for k in 0..count {
-            // SAFETY: the caller names elements of the result and of the updates.
-            unsafe {
-                let to = to.add(k);
-                *to = join(*to, *from.offset(k as isize * step));
-            }
-        }
+fn joined(op: &Scatter, x: &Meta) -> Result<Joined> {
+    macro_rules! numbers {
+        ($join:ident) => {
+            crate::dispatch!(wide x.dtype,
+                T => at_places(|at: T, update: T| at.$join(update)),
+                else => return Err(only_stored(op.name(), x.dtype)))
+        };
+    }
+    Ok(match op.join {
+        Join::None => by_size!(x.dtype.size(), T => at_places(|_: T, update| update)),
+        Join::Add => numbers!(plus),
+        Join::Mul => numbers!(times),
+        Join::Max => numbers!(larger),
+        Join::Min => numbers!(smaller),
     })
 }
 
-struct Rows {
-    name: &'static str,
-    /// Copies x.
-    copy: Loop<2>,
-    /// Where the places are, the rows of the updates, and the elements of each row.
-    places: Walk<1>,
-    updates: Walk<1>,
-    elements: Walk<1>,
-    /// The number of rows of x.
-    count: usize,
-    /// Bytes of an element.
-    size: usize,
-    width: usize,
-}
-
-impl Rows {
-    fn new(name: &'static str, io: &[&Meta], width: Width) -> Rows {
-        let of_updates = dims([io[2]]);
-        let [places, updates, elements] = [&dims([io[1]])[..], &of_updates[..1], &of_updates[1..]]
-            .map(|dims| Walk::new(dims.iter().copied()));
-        let copy = mover(io[0], io[3], width);
-        let (count, size, width) = (io[0].shape[0], io[0].dtype.size(), width.0);
-        Rows { name, copy, places, updates, elements, count, size, width }
-    }
-
-    /// Joins each element of an update with what is at its place.
-    fn kernel(self, join: Join) -> Arc<dyn Kernel> {
-        kernel(0, move |io| {
-            check_places(self.name, &self.places, self.count, io, self.width)?;
-            let at = [io.input::<u8>(0).cast_mut(), io.output::<u8>(0)];
-            if at[0] != at[1] {
-                // SAFETY: x and y are what the copy was prepared for.
-                unsafe { self.copy.run_at(at)? };
-            }
-            team::ranges(self.elements.elements(), GRAIN, self.width, &|columns, _| {
-                self.write(io, columns, &join);
-            })
-        })
-    }
-
-    /// The places, in order.
-    fn places(&self, io: &Io) -> impl Iterator<Item = usize> {
-        let from = io.input::<i64>(1);
-        let places = self.places.offsets(0..self.places.elements());
-        // SAFETY: the walk is over the places.
-        places.map(move |[at]| unsafe { *from.offset(at) } as usize)
-    }
-
-    /// Joins some columns of all updates, in their order. The places were checked, the walks are
-    /// over the updates, and these columns belong to one thread.
-    fn write(&self, io: &Io, columns: Range<usize>, join: &Join) {
-        let (length, step) = (self.elements.elements(), self.elements.inner().strides[0]);
-        let to = |at: usize| io.output::<u8>(0).wrapping_add(at * self.size);
-        let from = |at: isize| io.input::<u8>(2).wrapping_offset(at * self.size as isize);
-        let rows = self.updates.offsets(0..self.updates.elements());
-        for (place, [row]) in self.places(io).zip(rows) {
-            if length == 1 {
-                join(to(place), from(row), 1, 1);
-                continue;
-            }
-            let mut column = columns.start;
-            for ([at], n) in self.elements.runs(columns.clone()) {
-                join(to(place * length + column), from(row + at), n, step);
-                column += n;
-            }
-        }
-    }
+fn at_places<T: Copy + 'static>(join: impl Fn(T, T) -> T + Send + Sync + 'static) -> Joined {
+    Box::new(move |io, line| {
+        let (y, updates) = (io.output::<T>(0), io.input::<T>(2));
+        line.each(io, |from, to| {
+            // SAFETY: the places are within the axis; what meets at one element is in lines that
+            // belong to one thread.
+            unsafe { *y.offset(to) = join(*y.offset(to), *updates.offset(from)) }
+        });
+    })
 }
 
 /// Prepares (past, update, start) -> past.
@@ -133,7 +78,7 @@ pub fn tensor_scatter(op: &TensorScatter, io: &[&Meta], width: Width) -> Result<
         shape: update.shape[1..].iter().copied().collect::<Shape>(),
         strides: Strides::from_slice(&of.strides[1..]),
     });
-    Ok(Arc::new(Scatter {
+    Ok(Arc::new(Slices {
         name: op.name(),
         count: past.shape[0],
         most: (past.shape[axis] - update.shape[axis]) as i64,
@@ -144,7 +89,7 @@ pub fn tensor_scatter(op: &TensorScatter, io: &[&Meta], width: Width) -> Result<
     }))
 }
 
-struct Scatter {
+struct Slices {
     name: &'static str,
     /// The number of slices.
     count: usize,
@@ -159,14 +104,14 @@ struct Scatter {
     copy: Loop<2>,
 }
 
-impl Scatter {
+impl Slices {
     fn position(&self, io: &Io, slice: usize) -> i64 {
         // SAFETY: there is a position for each slice.
         unsafe { *io.input::<i64>(2).offset(slice as isize * self.next) }
     }
 }
 
-impl Kernel for Scatter {
+impl Kernel for Slices {
     fn scratch(&self) -> usize {
         self.copy.scratch()
     }

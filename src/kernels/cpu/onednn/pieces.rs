@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::device::onednn::{Choice, Primitive};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
+use crate::kernels::cpu::strided::access;
 
 /// Multiplications and additions that make a piece worthwhile: some 40 microseconds of a thread.
 const WORTHWHILE: u64 = 4 << 20;
@@ -254,7 +255,7 @@ impl Columns {
         for row in 0..self.rows {
             // SAFETY: by the caller's promise.
             unsafe {
-                to.add(row * below).copy_from_nonoverlapping(from.add(row * down), self.bytes);
+                access::copy(from.add(row * down), to.add(row * below), self.bytes);
             }
         }
     }

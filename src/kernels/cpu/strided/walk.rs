@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::access::copy;
 use crate::shape::memory_order;
 use crate::view::Meta;
 
@@ -137,7 +138,7 @@ impl Walk<1> {
             // SAFETY: by the caller's promise.
             unsafe {
                 match step {
-                    1 => to.copy_from_nonoverlapping(from, n),
+                    1 => copy(from, to, n),
                     _ => (0..n).for_each(|i| *to.add(i) = *from.offset(i as isize * step)),
                 }
                 to = to.add(n);

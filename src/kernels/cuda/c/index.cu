@@ -36,36 +36,22 @@ void gather_grad(const S *dy, const L *indices, T *sums, const Outer &outer, con
     }
 }
 
-// The same: one block adds up all that an index occurs for, in order of j, if it occurs first there.
-template <class T, class S, class L, class Outer, class Along, class Middle, class Inner>
-void gather_grad_entries(const S *dy, const L *indices, T *sums, const Outer &outer,
-    const Along &along, const Middle &middle, const Inner &inner, Sizes of, int64 size) {
-    __shared__ bool occurs[1024];
-    auto add = [&](int64 entry, int64 j) {
-        for (int64 i = threadIdx.x; i < of.before * of.behind; i += blockDim.x) {
-            int64 k = i % of.behind, o = i / of.behind;
-            T d = load(dy[outer.at(o) + middle.at(j) + inner.at(k)]);
-            sums[(o * size + entry) * of.behind + k] += d;
-        }
-    };
-    for (int64 j = blockIdx.x; j < of.along; j += gridDim.x) {
-        int64 entry = entry_of(indices[along.at(j)], size);
-        int earlier = 0, later = 0;
-        for (int64 i = threadIdx.x; i < of.along; i += blockDim.x) {
-            if (i == j || entry_of(indices[along.at(i)], size) != entry) continue;
-            (i < j ? earlier : later) = 1;
-        }
-        if (combined(earlier, greater<int>)) continue;
-        add(entry, j);
-        if (!combined(later, greater<int>)) continue;
-        for (int64 first = j + 1; first < of.along; first += blockDim.x) {
-            int64 i = first + threadIdx.x;
-            occurs[threadIdx.x] = i < of.along && entry_of(indices[along.at(i)], size) == entry;
-            __syncthreads();
-            for (unsigned t = 0; t < blockDim.x; t++) {
-                if (occurs[t]) add(entry, first + t);
-            }
-            __syncthreads();
+// Joins from[..j..] with to[..entries[j]..] along lines of `length` entries, each of which so many
+// columns share. Their order is given: all that one entry occurs for is left to one thread.
+template <class S, class R, class Base, class Along, class Join>
+void runs(const S *from, const int64 *entries, const int64 *order, R *to, const Base &base,
+    const Along &along, int64 length, int64 columns, int64 lines, int64 step, Join join) {
+    int64 threads = (int64)gridDim.x * blockDim.x;
+    int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64 i = first; i < lines * length * columns; i += threads) {
+        int64 rank = i / columns % length, line = i / columns / length, at[2];
+        const int64 *own = entries + line * length, *places = order + line * length;
+        int64 entry = own[places[rank]];
+        if (rank && own[places[rank - 1]] == entry) continue;
+        base.at(line * columns + i % columns, at);
+        R *place = to + at[1] + entry * step;
+        for (; rank < length && own[places[rank]] == entry; rank++) {
+            *place = R(join(*place, from[at[0] + along.at(places[rank])]));
         }
     }
 }
@@ -97,17 +83,20 @@ void gather_elements_grad(const S *dy, const int64 *places, T *sums, const All &
     }
 }
 
-// y[places[j], k] = updates[j, k], or added: one thread has all of its k, in order of j.
-template <bool ADDS, class S, class Each, class All>
-void scatter_rows(const int64 *places, const S *updates, S *y, const Each &each, const All &all,
-    int64 count, int64 length) {
-    int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    for (; k < length; k += (int64)gridDim.x * blockDim.x) {
-        for (int64 j = 0; j < count; j++) {
-            S *to = y + places[each.at(j)] * length + k;
-            S from = updates[all.at(j * length + k)];
-            if constexpr (ADDS) store(*to, plus(load(*to), load(from)));
-            else *to = from;
+// y[o, places[o, j, k], k] is joined with updates[o, j, k]: one thread has all of its o and k, in
+// order of j.
+template <class S, class All, class Join>
+void scatter(const int64 *places, const S *updates, S *y, const All &all, Sizes of, int64 step,
+    Join join) {
+    int64 threads = (int64)gridDim.x * blockDim.x;
+    int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64 i = first; i < of.before * of.behind; i += threads) {
+        int64 k = i % of.behind, o = i / of.behind;
+        for (int64 j = 0; j < of.along; j++) {
+            int64 at[3];
+            all.at((o * of.along + j) * of.behind + k, at);
+            S *to = y + at[2] + places[at[0]] * step;
+            *to = S(join(*to, updates[at[1]]));
         }
     }
 }

@@ -1,5 +1,5 @@
-// Along one axis: running sums and products, one thread a line; and sorting, by merging runs that are
-// twice as long each time.
+// Along one axis: running sums and products, one thread a line, or a part of one; and sorting, by
+// merging runs that are twice as long each time.
 
 struct Sum {
     template <class A> A operator()(A a, A b) const { return plus(a, b); }
@@ -11,21 +11,23 @@ struct Greatest {
     template <class A> A operator()(A a, A b) const { return b > a || b != b ? b : a; }
 };
 
-// A is double or int64.
+// Goes through parts of lines of so many elements, in the order of the scan; A is double or int64.
+// Each begins with a value of its own, or with `unit`, and may leave its last one in `ends`.
 template <class A, class F, bool EXCLUSIVE, bool REVERSE, class S, class R, class Lines>
-void scan(const S *in, R *out, const Lines &lines, int64 count, int64 length, int64 from, int64 to, A unit,
-    F combine) {
-    int64 line = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    for (; line < count; line += (int64)gridDim.x * blockDim.x) {
-        int64 at[2];
-        lines.at(line, at);
-        A all = unit;
-        for (int64 n = 0; n < length; n++) {
-            int64 i = REVERSE ? length - 1 - n : n;
-            A next = combine(all, A(load(in[at[0] + i * from])));
-            convert(out[at[1] + i * to], EXCLUSIVE ? all : next);
+void scan(const S *in, const A *starts, R *out, A *ends, const Lines &lines, int64 count, int64 length,
+    int64 part, int64 from, int64 to, A unit, F combine) {
+    int64 parts = (length + part - 1) / part, i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i < count * parts; i += (int64)gridDim.x * blockDim.x) {
+        int64 first = i % parts * part, last = first + part < length ? first + part : length, at[2];
+        lines.at(i / parts, at);
+        A all = starts ? starts[i] : unit;
+        for (int64 n = first; n < last; n++) {
+            int64 place = REVERSE ? length - 1 - n : n;
+            A next = combine(all, A(load(in[at[0] + place * from])));
+            if (out) convert(out[at[1] + place * to], EXCLUSIVE ? all : next);
             all = next;
         }
+        if (ends) ends[i] = all;
     }
 }
 

@@ -7,6 +7,7 @@ use half::{bf16, f16};
 
 use super::boxes::Shape2;
 use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::strided::access;
 
 /// Copies a box of elements of `size` bytes.
 ///
@@ -145,7 +146,7 @@ impl Walk {
         // SAFETY: by the promise of `copy`.
         unsafe {
             match (from_step, to_step) {
-                (f, t) if f == size && t == size => to.copy_from_nonoverlapping(from, n),
+                (f, t) if f == size && t == size => access::copy(from, to, n),
                 (0, t) if t == size => {
                     let value = from.read();
                     (0..n).for_each(|i| to.add(i).write(value));

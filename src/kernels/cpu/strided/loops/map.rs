@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
+use crate::kernels::cpu::strided::access::copy;
 
 /// A function of contiguous elements: `M - 1` inputs and an output.
 pub trait Tile<const M: usize>: Send + Sync {
@@ -95,7 +96,7 @@ struct Identity {
 impl Tile<2> for Identity {
     unsafe fn run(&self, at: &[*mut u8; 2], len: usize) {
         // SAFETY: by the caller's promise.
-        unsafe { at[1].copy_from_nonoverlapping(at[0], len * self.size) };
+        unsafe { copy(at[0].cast_const(), at[1], len * self.size) };
     }
 
     fn is_identity(&self) -> bool {
