@@ -142,7 +142,13 @@ impl Target for Cuda {
     }
 
     fn computes_in(&self, dtype: DType) -> Result<bool> {
-        Ok(dtype.is_wide_float())
+        let (major, _) = self.driver.properties().capability;
+        // The generations whose matrix units have these types.
+        Ok(match dtype {
+            DType::Float16 => major >= 7,
+            DType::BFloat16 => major >= 8,
+            _ => dtype.is_wide_float(),
+        })
     }
 
     unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool {

@@ -66,9 +66,9 @@ struct Window {
     template <class F> void each_seeing(const int64 (&at)[5], const Images &windows, F f) const {
         int64 place[5] = {at[0], at[1]};
         auto moved = [&](int d, int64 k) {
-            // Extents are less than 2^31.
-            int32 from = (int32)(at[d + 2] + before[d] - k * dilation[d]), step = (int32)stride[d];
-            int32 window = step == 1 ? from : from / step;
+            int64 from = at[d + 2] + before[d] - k * dilation[d], step = stride[d];
+            // Places are less than 2^31, of which quotients are found sooner in 32 bits.
+            int64 window = step == 1 ? from : from < step ? 0 : (int32)from / (int32)step;
             place[d + 2] = window;
             return from >= 0 && window * step == from && window < windows.extents[d + 2];
         };
