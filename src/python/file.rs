@@ -53,8 +53,9 @@ impl Read for PyFile {
 impl Write for PyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|file| {
-            file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
-            Ok(bytes.len())
+            let written = file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
+            // What is unbuffered may write less; some objects do not say how much they did.
+            Ok(written.extract().map_or(bytes.len(), |count: usize| count.min(bytes.len())))
         })
     }
 

@@ -11,13 +11,17 @@ use crate::error::{Error, Result};
 /// the path is a symbolic link, its target is replaced.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if it cannot be written; those of `write`. The file is then as it was.
+/// [`Error::Checkpoint`] if it cannot be written, or a pipe, a device or a folder is there; those of
+/// `write`. The file is then as it was.
 pub(super) fn replace(
     op: &'static str,
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
     let refused = |error| refused(op, path, error);
+    if let Ok(found) = fs::metadata(path) {
+        check_kind(op, path, &found)?;
+    }
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (name, file) = beside(&target).map_err(refused)?;
     let done = write_to(file, write, refused).and_then(|()| put(&name, &target).map_err(refused));
@@ -30,6 +34,13 @@ pub(super) fn replace(
 /// The error of an operation on a file.
 pub(super) fn refused(op: &'static str, path: &Path, error: io::Error) -> Error {
     format::refusal(op, format!("{}: {error}", path.display()))
+}
+
+/// Checks that what is at a path is a file: a pipe may wait for ever, and a device would be lost.
+pub(super) fn check_kind(op: &'static str, path: &Path, found: &fs::Metadata) -> Result<()> {
+    let message = || format!("{}: not a regular file", path.display());
+    crate::ensure!(found.is_file(), format::refusal(op, message()));
+    Ok(())
 }
 
 /// A new file in the same folder: other threads, and processes that ended midway, have theirs.
@@ -87,6 +98,21 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         assert!(left.exists() && fs::read_dir(&folder).unwrap().count() == 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_files_are_replaced() {
+        let folder = std::env::temp_dir().join(format!("singa_rs-socket-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        for path in [&path, &folder] {
+            let error = replace("save", path, |_| Ok(())).unwrap_err().to_string();
+            assert!(error.contains("not a regular file"), "{error}");
+        }
+        assert!(fs::read_dir(&folder).unwrap().count() == 1);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -80,8 +80,7 @@ impl Step {
         let refused = |error| file::refused("Step::open", path, error);
         let mut file = File::open(path).map_err(refused)?;
         let found = file.metadata().map_err(refused)?;
-        let message = || format!("{}: not a regular file", path.display());
-        crate::ensure!(found.is_file(), format::refusal("Step::open", message()));
+        file::check_kind("Step::open", path, &found)?;
         Step::read(engine::host(), &mut file, found.len()).map_err(|error| error.within(path))
     }
 

@@ -1,5 +1,6 @@
 """Steps that cannot be saved, and files that cannot be loaded."""
 
+import io
 import os
 import subprocess
 import sys
@@ -138,6 +139,21 @@ def test_the_exception_of_the_file_is_raised(tmp_path):
     step = singa_rs.Step.load(tmp_path / "step.srs")
     with open("/dev/full", "wb", buffering=0) as full, pytest.raises(OSError, match="No space"):
         step._step.write(full)
+
+
+class Slow(io.BytesIO):
+    """A file that takes some bytes at a time, as unbuffered ones may."""
+
+    def write(self, data):
+        return super().write(bytes(data)[:100])
+
+
+def test_files_that_write_a_part_are_given_the_rest(tmp_path):
+    model, given = made("mlp")
+    model.save_step(tmp_path / "step.srs", *given[0])
+    step, slow = singa_rs.Step.load(tmp_path / "step.srs"), Slow()
+    step._step.write(slow)
+    assert slow.getvalue() == (tmp_path / "step.srs").read_bytes()
 
 
 @pytest.fixture(scope="module")
