@@ -23,6 +23,19 @@ impl Prepared {
     /// Those of the kernel; [`crate::Error::OutOfMemory`]; [`crate::Error::NotFinite`] if this
     /// thread asked for it.
     pub fn execute(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.run_on(inputs, outputs, true)
+    }
+
+    /// As [`Prepared::execute`], of an operation that was put off, for which what it writes already
+    /// counts as written: raises no versions.
+    ///
+    /// # Errors
+    /// As [`Prepared::execute`].
+    pub fn catch_up(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.run_on(inputs, outputs, false)
+    }
+
+    fn run_on(&self, inputs: &[View], outputs: &[View], is_write: bool) -> Result<()> {
         ending::check()?;
         let device = outputs.iter().chain(inputs).next().map(|view| view.block.device());
         let scratch = match (self.kernel.scratch(), device) {
@@ -41,7 +54,9 @@ impl Prepared {
                 None => fresh.next().expect("one view an output").address(true)?,
             });
         }
-        self.raise_versions(inputs, outputs);
+        if is_write {
+            self.raise_versions(inputs, outputs);
+        }
         let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer());
         // SAFETY: the addresses are those of live views with the metas that the kernel was prepared
         // for; the caller has ruled out invalid overlap.

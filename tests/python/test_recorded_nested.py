@@ -188,6 +188,30 @@ def test_two_threads_call_one_model(rows):
         assert one.tobytes() == other.tobytes()
 
 
+def test_a_thread_that_reads_parameters_before_their_first_use():
+    class Watched(Net):
+        is_watched = False
+
+        def forward(self, x):
+            y = super().forward(x)
+            if self.is_watched:  # the tape has saved weights whose values are not made yet
+                values = [one.to_numpy for one in self.get_params().values()]
+                threads = [threading.Thread(target=read) for read in values * 2]
+                for one in threads:
+                    one.start()
+                for one in threads:
+                    one.join()
+            return y
+
+    _, eager = pair(Net)
+    CPU.set_seed(3)
+    recorded = Watched()
+    recorded.compile(inputs())
+    recorded.is_watched = True
+    for _ in range(4):
+        step(recorded, eager, *batch())
+
+
 def test_a_compiled_model_called_by_a_host_operation():
     inner, _ = pair(Net)
     inner.eval()

@@ -109,6 +109,16 @@ fn state_counts_as_written_where_it_waits() {
 }
 
 #[test]
+fn state_does_not_count_as_written_again_when_it_is_made() {
+    let engine = engine(1 << 20);
+    let made = pending(&engine);
+    let versions = || made.each_ref().map(|view| view.block.version());
+    let before = versions();
+    assert!(is_drawn(&made[0]) && made[1].block.is_allocated());
+    assert_eq!(versions(), before);
+}
+
+#[test]
 fn state_is_there_where_its_scope_ends_or_it_is_read_before() {
     let engine = engine(1 << 20);
     recorded(&engine, &[], || {
