@@ -8,7 +8,7 @@ import pytest
 from cases import references as ref
 from harness import DEVICE
 from recorded import replays, step
-from singa_rs import GraphError, ShapeError, autograd, layer, module, opt, tensor
+from singa_rs import GraphError, ShapeError, autograd, device, layer, module, opt, tensor
 from singa_rs.record.tracing import trace
 from singa_rs.tensor import Tensor, from_numpy
 from wrong_calls import WRONG, check, hold, just
@@ -197,6 +197,20 @@ def test_a_recorded_step_serves_all_positions():
         net(x)
     assert len(net.graphs) == 1
     assert net.caches[0].position.item() == 12
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+def test_caches_of_floats_serve_mixed_precision(use_graph):
+    x, made = random(2, 6, 16), []
+    for dtype in ("float32", "bfloat16"):
+        device.get_default_device().set_seed(0)
+        net = Speaker(6, "rotary")
+        net.caches = [layer.KeyValueCache(2, 2, 6, 4, dtype=dtype) for _ in net.caches]
+        net.compile([from_numpy(x[:, :1])], False, use_graph, amp="bfloat16")
+        for cache in net.caches:
+            cache.clear()
+        made.append([net(np.ascontiguousarray(x[:, i : i + 1])).tolist() for i in range(6)])
+    assert made[0] == made[1]
 
 
 def test_without_causality_all_tokens_so_far_are_seen():

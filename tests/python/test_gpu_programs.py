@@ -1,81 +1,21 @@
-"""What programs need not say on a GPU: seeds, arrays, numbers, positions, parameters and moments go
-where the model or the tensor is. Held against the CPU, as in `test_gpu.py`."""
+"""What programs need not say on a GPU: seeds, arrays, numbers and positions go where the model or
+the tensor is. Held against the CPU, as in `test_gpu.py`."""
 
-import os
 import warnings
 
 import numpy as np
 import onnx
 import pytest
 import singa_rs
-from singa_rs import _core, autograd, device, dist, layer, module, opt, sonnx, tensor
+from gpu_nets import CPU, INTS, LABELS, A, X, check, compiled, needs_gpu, on, plain, started
+from singa_rs import _core, autograd, device, dist, layer, module, sonnx, tensor
 
-is_real = os.environ.get("SINGA_RS_DEVICE") == ""
-pytestmark = pytest.mark.skipif(
-    not (is_real or hasattr(_core, "emulated_gpu")), reason="a build without an emulated GPU"
-)
-RNG = np.random.default_rng(5)
-X, LABELS = RNG.normal(size=(8, 6)).astype(np.float32), np.arange(8) % 3
-A, INTS = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[0, 1, 0], [1, 0, 1]])
-CPU = device.get_default_device()
+pytestmark = needs_gpu
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    if not is_real:
-        monkeypatch.setenv("SINGA_RS_DEVICE", "emulated")
-    return device.create_cuda_gpu()
-
-
-def on(to, array):
-    return tensor.from_numpy(np.asarray(array), to, str(np.asarray(array).dtype))
-
-
-def plain(value):
-    """What was computed, without where; only tensors on one device."""
-    if isinstance(value, (tuple, list)):
-        return [plain(one) for one in value]
-    return value.to_numpy().tolist()
-
-
-def places(value):
-    if isinstance(value, (tuple, list)):
-        return set().union(*map(places, value))
-    return {value.device}
-
-
-def check(function, gpu):
-    """A function of a device gives the same on a GPU as on the CPU, and gives it there."""
-    made = function(gpu)
-    assert places(made) == {gpu}
-    np.testing.assert_allclose(plain(made), plain(function(CPU)), rtol=1e-5)
-
-
-class Net(module.Module):
-    def __init__(self, optimizer=None):
-        super().__init__()
-        self.linear, self.loss = layer.Linear(3), layer.SoftMaxCrossEntropy()
-        self.optimizer = opt.SGD(0.1) if optimizer is None else optimizer
-
-    def forward(self, x):
-        return self.linear(x)
-
-    def train_one_batch(self, x, y):
-        loss = self.loss(self.forward(x), y)
-        self.optimizer(loss)
-        return loss
-
-
-def compiled(to, make=Net, **options):
-    CPU.set_seed(0)
-    to.set_seed(0)
-    model = make()
-    model.compile([on(to, X)], **options)
-    return model
-
-
-def losses(model, to, steps=3):
-    return [model(on(to, X), on(to, LABELS)).item() for _ in range(steps)]
+    return started(monkeypatch)
 
 
 # ---- seeds ---------------------------------------------------------------------------------------
@@ -133,126 +73,6 @@ def test_models_are_saved_and_exported(gpu, tmp_path):
         np.testing.assert_allclose(found.run([on(gpu, X)])[0].to_numpy(), want, rtol=1e-5)
 
 
-class Scaled(Net):
-    def __init__(self):
-        super().__init__()
-        self.scale = layer.Parameter(np.full(3, 0.5, np.float32))
-        self.shift = tensor.ones(3)
-
-    def forward(self, x):
-        return self.linear(x) * self.scale + self.shift
-
-
-class Listed(Net):
-    def __init__(self):
-        super().__init__()
-        self.scales = layer.ParameterList([np.full(3, 0.5, np.float32)])
-
-    def forward(self, x):
-        return self.linear(x) * self.scales[0]
-
-
-class Weighted(Net):
-    def __init__(self):
-        super().__init__()
-        self.loss = layer.SoftMaxCrossEntropy(weight=[1.0, 2.0, 3.0])
-
-
-class Numbered(Net):
-    def __init__(self):
-        super().__init__()
-        self.places = layer.Sequential(layer.Embedding(9, 3))
-
-    def forward(self, x):
-        return self.linear(x) + self.places(np.arange(x.shape[0]))
-
-
-@pytest.mark.parametrize("use_graph", [False, True])
-@pytest.mark.parametrize("make", [Scaled, Listed, Weighted, Numbered])
-def test_compile_takes_along_what_the_model_holds(make, use_graph, gpu):
-    model = compiled(gpu, make, use_graph=use_graph)
-    want = losses(compiled(CPU, make, use_graph=use_graph), CPU)
-    np.testing.assert_allclose(losses(model, gpu), want, rtol=1e-4)
-    assert {one.device for one in model.get_states().values()} == {gpu}
-    model.compile([on(CPU, X)], use_graph=use_graph)
-    assert {one.device for one in model.get_states().values()} == {CPU}
-
-
-class Inner(Net):
-    def __init__(self):
-        super().__init__()
-        self.linear = compiled(CPU)
-
-    def forward(self, x):
-        return self.linear.forward(x)
-
-
-def test_models_in_models_move_along(gpu):
-    model = compiled(gpu, Inner)
-    assert model.linear.device == gpu
-    assert model.linear.forward(X).device == gpu
-
-
-class Adding(Net):
-    """Adds gradients up over two losses."""
-
-    def train_one_batch(self, x, y):
-        self.optimizer.accumulate(self.loss(self.forward(x), y) * 0.5)
-        loss = self.loss(self.forward(x), y) * 0.5
-        self.optimizer(loss)
-        return loss
-
-
-def _grouped():
-    made = opt.Adam(opt.CosineDecay(0.05, 10))
-    made.group("*.b", lr=0.01)
-    return Net(made)
-
-
-MOVED = {
-    "momentum": lambda: Net(opt.SGD(0.1, momentum=0.9)),
-    "NAdam": lambda: Net(opt.NAdam(0.05)),
-    "groups": _grouped,
-    "sums": lambda: Adding(opt.SGD(0.1, momentum=0.9)),
-}
-
-
-@pytest.mark.parametrize("use_graph", [False, True])
-@pytest.mark.parametrize("name", MOVED)
-def test_moments_follow_their_model(name, use_graph, gpu):
-    def went(first, then):
-        model = compiled(first, MOVED[name], use_graph=use_graph)
-        before = losses(model, first)
-        model.to_device(then)
-        made = before + losses(model, then)
-        found = model.optimizer.get_named_states()
-        assert {one.device for key, one in found.items() if "/" in key} == {then}
-        assert all(one.name for one in found.values())
-        return made
-
-    want = went(CPU, CPU)
-    for first, then in ((CPU, gpu), (gpu, CPU)):
-        np.testing.assert_allclose(went(first, then), want, rtol=1e-4)
-
-
-class Doubled(autograd.Operator):
-    """An operation of the program's, whose gradient is an array."""
-
-    def forward(self, x):
-        return x * 2
-
-    def backward(self, dy):
-        return np.full(dy.shape, 2, np.float32)
-
-
-def test_gradients_may_be_arrays(gpu):
-    x = on(gpu, A)
-    x.requires_grad = x.stores_grad = True
-    with autograd._training_scope(True):
-        (found,) = autograd.gradients(Doubled()(x)[0].sum(), xs=[x])
-    assert found.device == gpu
-
-
 # ---- functions -----------------------------------------------------------------------------------
 
 #: Positions, and what takes them.
@@ -280,7 +100,28 @@ BESIDE = {
     ),
     "hstack": lambda x: autograd.hstack([A.tolist(), x]),
     "dot": lambda x: x.dot([1.0, 2.0, 3.0]),
+    "x[mask]": lambda x: x[on(CPU, A > 2)],
+    "x[indices]": lambda x: x[:, on(CPU, INTS)],
+    "x[indices, indices]": lambda x: x[on(CPU, INTS[0]), on(CPU, INTS[0])],
+    "x[mask] = number": lambda x: _put(x, on(CPU, A > 2), 7.0),
+    "x[mask of rows] = row": lambda x: _put(x, on(CPU, A[:, 0] > 2), [7.0, 8.0, 9.0]),
+    "x[indices] = array": lambda x: _put(x, on(CPU, INTS[0]), A[:1]),
+    "CrossEntropyLoss": lambda x: layer.CrossEntropyLoss(weight=[1, 2, 3])(x, on(x.device, [0, 2])),
+    "NLLLoss": lambda x: layer.NLLLoss(weight=[1, 2, 3])(-x, on(x.device, [0, 2])),
+    "BCELoss": lambda x: layer.BCELoss(weight=[1.0, 2.0, 3.0])(x / 9, x / 8),
+    "BCEWithLogitsLoss": lambda x: layer.BCEWithLogitsLoss([0.5], [1.0, 2.0, 3.0])(x, x / 8),
+    "MultiMarginLoss": lambda x: layer.MultiMarginLoss(weight=[1.0, 2.0, 3.0])(
+        x, on(x.device, [0, 2])
+    ),
+    "MultiLabelSoftMarginLoss": lambda x: layer.MultiLabelSoftMarginLoss([1.0, 2.0, 3.0])(
+        x, on(x.device, (A > 2).astype("f4"))
+    ),
 }
+
+
+def _put(x, key, value):
+    x[key] = value
+    return x
 
 
 @pytest.mark.parametrize("function", [*POSITIONS.values(), *BESIDE.values()],

@@ -170,11 +170,18 @@ def test_interrupt_while_recording():
         step(recorded, eager, *batch())
 
 
-def test_an_interrupt_after_a_run_waits_for_what_the_step_sets():
+def test_a_run_that_ends_with_stop_iteration():
     finished = []
+    with pytest.raises(StopIteration):
+        uninterrupted(next, iter(()), finished.append)
+    assert not finished
+
+
+def test_an_interrupt_after_a_run_waits_for_what_the_step_sets():
+    finished = set()
     with pytest.raises(KeyboardInterrupt):
-        uninterrupted(_thread.interrupt_main, signal.SIGINT, finished.append)
-    assert finished == [None]
+        uninterrupted(_thread.interrupt_main, signal.SIGINT, finished.add)
+    assert finished == {None}
 
 
 class Interrupting:

@@ -226,3 +226,71 @@ def test_numbers_drawn_before_a_layer_is_made_in_a_recording_by_hand():
         made = model.forward(from_numpy(X))
     graph.run()
     assert np.isfinite(made.to_numpy()).all()
+
+
+class Alternating(module.Module):
+    """Trains one of two layers at a time; the step decides which."""
+
+    def __init__(self, decide):
+        super().__init__()
+        self.a, self.b = layer.Linear(4), layer.Linear(2)
+        self.optimizer, self.decide, self.n = opt.SGD(0.1, momentum=0.9), decide, 0
+
+    def forward(self, x):
+        return self.b(autograd.tanh(self.a(x)))
+
+    def train_one_batch(self, x):
+        self.n += 1
+        self.decide(self)
+        out = self.forward(x)
+        loss = autograd.reduce_mean(out * out).reshape((1,))
+        self.optimizer(loss)
+        return loss
+
+
+def freeze(one, flag):
+    for p in one.get_params().values():
+        p.requires_grad = flag
+
+
+def in_turns(model):
+    freeze(model.a, model.n % 2 == 1)
+
+
+def after_a_while(model):
+    freeze(model.a, model.n > 6)
+
+
+def by_two_rules(model):
+    freeze(model.b, model.n % 3 == 0)
+    model.a.W.requires_grad = not model.a.W.requires_grad
+
+
+@pytest.mark.parametrize("decide", [in_turns, after_a_while, by_two_rules])
+def test_a_step_that_freezes_parameters(decide):
+    models = []
+    for use_graph in (True, False):
+        device.get_default_device().set_seed(0)
+        models.append(Alternating(decide))
+        models[-1].compile([from_numpy(X)], use_graph=use_graph)
+    recorded, eager = models
+    for i in range(50):
+        if i == 30:
+            for model in models:
+                model.b.W.requires_grad = not model.b.W.requires_grad
+        same(recorded(from_numpy(X)), eager(from_numpy(X)))
+        states = [model.get_states() for model in models]
+        same(*(list(one.values()) for one in states))
+        flags = [[p.requires_grad for p in one.values()] for one in states]
+        assert flags[0] == flags[1]
+    assert replays(recorded) >= 10
+    assert decide is after_a_while or "sets requires_grad of a.W to True" in recorded.explain()
+
+
+def test_what_freezing_changes_is_named():
+    model = Alternating(lambda model: None)
+    model.compile([from_numpy(X)])
+    for flag in (True, True, False):
+        freeze(model.b, flag)
+        model(from_numpy(X))
+    assert "attribute b.W changed requires_grad from True to False" in model.explain()

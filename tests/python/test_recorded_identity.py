@@ -1,11 +1,15 @@
 """A graph notices which of several objects a model holds, and what a step does with it."""
 
+import math
+
+import numpy as np
 import pytest
 from scenarios import Fit, Step, X, hold, x
 from singa_rs import autograd, layer, module, opt
 from singa_rs.tensor import from_numpy
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs eagerly")
+GLOBAL = {}
 
 
 def made(forward, **attributes):
@@ -127,6 +131,42 @@ def test_two_attributes_are_one_tensor():
             return x * (2.0 if self.now is self.a else 3.0)
 
     hold(Asking, switched(lambda m: setattr(m, "now", m.b)))
+
+
+HOUR = np.dtype("m8[h]", metadata={"zone": 1})
+RECORD, BYTES = np.dtype([("a", "<i4")]), b"\1\0\0\0"
+
+
+@pytest.mark.parametrize(
+    ("use", "first", "second"),
+    [
+        (lambda r: r.stop, range(0, 3, 2), range(0, 4, 2)),
+        (lambda d: d / np.timedelta64(1, "s"), np.timedelta64(1, "s"), np.timedelta64(1, "m")),
+        (lambda d: d.dtype.metadata is None, np.timedelta64(1, "h"), np.array(1, HOUR)[()]),
+        (lambda d: d.item().year, np.datetime64(1, "Y"), np.datetime64(1, "D")),
+        (lambda v: v.dtype.names is None, np.void(BYTES), np.frombuffer(BYTES, RECORD)[0]),
+        (lambda v: v["a"], np.array((1,), [("a", "O")])[()], np.array((2,), [("a", "O")])[()]),
+        (lambda f: math.copysign(1, f), math.nan, -math.nan),
+        (lambda c: math.copysign(1, c.real), complex(math.nan, 1), complex(-math.nan, 1)),
+    ],
+)
+@pytest.mark.parametrize("place", ["argument", "attribute", "global"])
+def test_values_that_are_nearly_equal(place, use, first, second):
+    """They compare equal, or have the same bits."""
+
+    class Using(Step):
+        def forward(self, x, given):
+            values = {"argument": given, "attribute": self.given, "global": GLOBAL["value"]}
+            return x * float(use(values[place]))
+
+    def session(m):
+        made = []
+        for value in [first] * 4 + [second] * 3:
+            m.given = GLOBAL["value"] = value
+            made.append(m(x(), value if place == "argument" else None))
+        return made
+
+    hold(Using, session)
 
 
 # ---- which object is passed ----------------------------------------------------------------------

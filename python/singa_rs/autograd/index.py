@@ -50,7 +50,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     shape, end = y.shape, found.axis + len(found.indices)
     extents = shape[found.axis : end]
     if len(extents) == 1:
-        return gather(y, found.axis, found.indices[0])
+        return gather(y, found.axis, *_beside(found.indices, x.device))
     merged = (*shape[: found.axis], math.prod(extents), *shape[end:])
     y = PlainReshape(merged)(y)[0]
     return gather(y, found.axis, positions(found.indices, extents, x.device))
@@ -59,11 +59,18 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 def positions(indices: Sequence[Any], extents: Sequence[int], device: Any) -> Tensor:
     """Arrays or tensors of indices, one for each of these axes, as indices into the axes merged.
     Those of tensors are checked when they are used."""
+    indices = _beside(indices, device)
     if not any(isinstance(one, Tensor) for one in indices):
         pairs = zip(indices, row_major(extents), strict=True)
         made = sum(one * step for one, step in pairs)
         return as_indices(made, "index", device)
     return joined("index", (as_indices(one, "index", device) for one in indices), extents)
+
+
+def _beside(indices: Sequence[Any], device: Any) -> list[Any]:
+    """Indices of a key, of which tensors are copied to the device of the tensor that it is for."""
+    apart = (isinstance(one, Tensor) and one.device != device for one in indices)
+    return [one.to(device) if is_ else one for one, is_ in zip(indices, apart, strict=True)]
 
 
 def joined(of: str, indices: Iterable[Tensor], extents: Sequence[int]) -> Tensor:

@@ -194,7 +194,8 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
 def put(a: Tensor, key: Any, value: Any, op: str) -> None:
     """`setitem` for an operation of this name."""
     if _is_mask(key, a) and _is_one(value):
-        mask = key.detach().reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
+        key = key.detach().to(a.device)
+        mask = key.reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
         is_tensor = isinstance(value, Tensor)
         one = value if is_tensor else _fitting(value, (), a)
         METHODS["masked_fill_"](a, mask, one)
@@ -220,7 +221,7 @@ def put(a: Tensor, key: Any, value: Any, op: str) -> None:
 def _is_mask(key: Any, a: Tensor) -> bool:
     """Whether a key is a tensor of bools for the elements of `a`, or for parts of it."""
     is_bool = isinstance(key, Tensor) and key.dtype == bool_
-    return is_bool and key.rank > 0 and key.shape == a.shape[: key.rank]
+    return is_bool and key.shape == a.shape[: key.rank]
 
 
 def _is_one(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import autograd
+from ..autograd.precision import current
 from ..device import Device
 from ..tensor import Tensor, float32, int64
 from .check import count
@@ -32,7 +33,8 @@ class KeyValueCache:
             heads: the heads of keys and values.
             capacity: the most tokens of a sequence.
             width: that of a head.
-            device: where the tensors are; the default device if None.
+            device: where the tensors are; the default device if None. A model that holds the cache
+                takes it along when it moves.
             dtype: that of keys and values.
 
         Raises:
@@ -54,15 +56,22 @@ class KeyValueCache:
         return self.keys.shape[2]
 
     def write(self, k: Tensor, v: Tensor) -> None:
-        """Keeps the keys and values of the next tokens, (batch, heads, L, width), at the position.
+        """Keeps the keys and values of the next tokens, (batch, heads, L, width), at the position;
+        in mixed precision they are converted to the dtype of the cache.
 
         Raises:
             ValueError: more tokens than there is room for.
             ShapeError, DTypeError: tensors that do not fit.
             GraphError: tensors with a gradient.
         """
-        autograd.tensor_scatter(self.keys, k, self.position)
-        autograd.tensor_scatter(self.values, v, self.position)
+        for own, x in ((self.keys, k), (self.values, v)):
+            if (
+                current() is not None
+                and x.dtype.is_float
+                and x.dtype.itemsize <= own.dtype.itemsize
+            ):
+                x = x.as_type(own.dtype)
+            autograd.tensor_scatter(own, x, self.position)
 
     def advance(self, tokens: int) -> None:
         """Moves the position forward."""

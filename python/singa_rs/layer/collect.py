@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import autograd
+from ..autograd.order import has_history
 from ..errors import CheckpointError, ShapeError
 from ..notices import warn_user
+from ..record.looks import LONGEST
+from ..record.places import CONTAINERS, in_slots, own_attributes
+from ..record.programs import is_program, module_of
 from ..tensor import Placeholder, Tensor
+from .cache import KeyValueCache
 from .check import mapping
 from .node import now
 from .tree import Collection, alive, join, named_members, owners, rename
@@ -74,6 +80,38 @@ def states_of(layer: Layer, seen: set[int]) -> Iterator[Tensor]:
             yield one
     for child in [*(one for _, one in found if not isinstance(one, Tensor)), *alive(layer)]:
         yield from states_of(child, seen)
+
+
+def held(layer: Layer) -> list[Tensor]:
+    """What `get_states` returns, and the other tensors that the layer and those below it hold: in
+    attributes, containers of up to 1,000 items, caches of keys and values, objects of the program.
+    Those that share memory with another, or pass a gradient on, are left out: copies would not.
+    """
+    states = {id(one): one for one in layer.get_states().values()}
+    open_ = [value for one in below(layer) for _, value in one._watched()]
+    others, seen = dict[int, Tensor](), set[int]()
+    while open_:
+        value = open_.pop()
+        if isinstance(value, Tensor) and not isinstance(value, Placeholder):
+            others[id(value)] = value
+        elif id(value) not in seen and (found := _inside(value)):
+            seen.add(id(value))
+            open_ += found
+    blocks = Counter(one.block_id for one in (others | states).values())
+    alone = (one for key, one in others.items() if key not in states and blocks[one.block_id] == 1)
+    return [*states.values(), *(one for one in alone if not has_history(one))]
+
+
+def _inside(value: Any) -> list[Any]:
+    """What a container, a cache or an object of the program holds."""
+    if isinstance(value, CONTAINERS):
+        items = value.values() if isinstance(value, dict) else value
+        return list(items) if len(value) <= LONGEST else []
+    kind = type(value)
+    is_open = is_program(module_of(kind)) and not hasattr(kind, "_watched")
+    if not (is_open or isinstance(value, KeyValueCache)):
+        return []
+    return [*own_attributes(value).values(), *(one for _, one in in_slots(value))]
 
 
 def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> None:

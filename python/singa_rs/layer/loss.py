@@ -32,6 +32,13 @@ class Reduced(Layer):
             weight.requires_grad = False
         setattr(self, name, weight)
 
+    def _held(self, name: str, x: Tensor) -> Tensor | None:
+        """The weight of a name, which is moved to where `x` is."""
+        weight: Tensor | None = getattr(self, name)
+        if weight is not None:
+            self.device_check(x, weight)
+        return weight
+
 
 class _OfClasses(Reduced):
     """A loss of class indices."""
@@ -48,9 +55,9 @@ class _OfClasses(Reduced):
 
     def _options(self, x: Tensor) -> dict[str, Any]:
         """The function's options; the only axis of one sample (C,) is that of the classes."""
-        kept = ("weight", "ignore_index", "reduction")
         axis = 0 if x.rank == 1 and self.axis == 1 else self.axis
-        return {"axis": axis, **{name: getattr(self, name) for name in kept}}
+        own = {"ignore_index": self.ignore_index, "reduction": self.reduction}
+        return {"axis": axis, "weight": self._held("weight", x), **own}
 
 
 class SoftMaxCrossEntropy(_OfClasses):
@@ -107,7 +114,7 @@ class BCEWithLogitsLoss(Reduced):
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t of one shape, x logits, t probabilities."""
-        own = (self.weight, self.pos_weight, self.reduction)
+        own = (self._held("weight", x), self._held("pos_weight", x), self.reduction)
         return autograd.binary_cross_entropy_with_logits(x, t, *own)
 
 

@@ -40,7 +40,7 @@ class BCELoss(_Weighted):
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t of one shape, both probabilities."""
-        return autograd.bce_loss(x, t, self.weight, self.reduction)
+        return autograd.bce_loss(x, t, self._held("weight", x), self.reduction)
 
 
 class _Margin(Reduced):
@@ -88,7 +88,8 @@ class MultiLabelSoftMarginLoss(_Weighted):
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x and t (N, C), t of 1 and 0."""
-        return autograd.multilabel_soft_margin_loss(x, t, self.weight, self.reduction)
+        weight = self._held("weight", x)
+        return autograd.multilabel_soft_margin_loss(x, t, weight, self.reduction)
 
 
 class MultiMarginLoss(Reduced):
@@ -107,7 +108,7 @@ class MultiMarginLoss(Reduced):
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         """x (N, C); t class indices, (N,)."""
-        own = (self.p, self.margin, self.weight, self.reduction)
+        own = (self.p, self.margin, self._held("weight", x), self.reduction)
         return autograd.multi_margin_loss(x, t, *own)
 
 

@@ -10,7 +10,7 @@ from .. import autograd, device
 from ..layer.base import Layer
 from ..layer.calls import wrap
 from ..layer.check import flag
-from ..layer.collect import below, own_params, states_of
+from ..layer.collect import below, held, own_params, states_of
 from ..layer.node import now
 from ..notices import in_notebooks, warn_user
 from ..record import MISS, Taps
@@ -23,7 +23,13 @@ from .history import History
 from .saving import Saved
 from .steps import Stepped
 from .taps import Tappable
-from .wrapping import wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .wrapping import (
+    ModuleType,
+    wrap_deprecated,
+    wrap_forward,
+    wrap_train_one_batch,
+    wrapped_method,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,7 +49,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-class Module(Stepped, Saved, Fitted, Tappable):
+class Module(Stepped, Saved, Fitted, Tappable, metaclass=ModuleType):
     """A model. A subclass creates its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
@@ -83,6 +89,9 @@ class Module(Stepped, Saved, Fitted, Tappable):
         )
         return module
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, wrapped_method(self, name, value))
+
     @overload
     def __call__(self: Trains[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
@@ -113,7 +122,7 @@ class Module(Stepped, Saved, Fitted, Tappable):
             self._warn_of_forward()
         if self._graphs is not None and not now.running:
             method = getattr(self, self._default_method())
-            entry = getattr(method, "__func__", None)  # None for one assigned to the instance
+            entry = getattr(method, "__func__", None)  # None for what is no method
             call = getattr(entry, "call", None)
             if call is not None and call.of is entry:  # else a wrapper has taken it over
                 return call(self, mode, args, kwargs)
@@ -181,15 +190,16 @@ class Module(Stepped, Saved, Fitted, Tappable):
         self._device = _a_device("device", to)
 
     def to_device(self, to: Device | str) -> None:
-        """Moves every parameter and state, in place, to a device or one by its name ("cpu",
-        "cuda").
+        """Moves what the model holds, in place, to a device or one by its name ("cpu", "cuda"):
+        parameters, states, and tensors in other attributes, containers, caches of keys and values
+        and objects of the program, but for those that share memory or pass a gradient on.
 
         Raises:
             TypeError: `to` is not a device.
             DeviceError: there is no such device.
         """
         found = _a_device("to_device", to)
-        for one in self.get_states().values():
+        for one in held(self):
             one.to_device(found)
         for layer in below(self):
             if isinstance(layer, Module):

@@ -14,7 +14,7 @@ from ..dist.forecast import forecast
 from ..errors import GraphError
 from ..layer.base import Layer
 from ..layer.check import flag
-from ..layer.collect import below
+from ..layer.collect import below, held
 from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written, note_change
 from ..refusals import hinted
@@ -257,7 +257,7 @@ class Graphed(Layer):
         if (ranks is None) != (network is None):
             raise TypeError("plan: got one of ranks and network, want both or none")
         name = self._default_method()
-        method = getattr(type(self), name)
+        method = self._default_function()
         full = f"{type(self).__name__}.{name}"
         made = record.plan(full, options_of(self), method, self, self.training, args, kwargs)
         if ranks is not None:
@@ -266,8 +266,13 @@ class Graphed(Layer):
 
     def _default_method(self) -> str:
         """The name of the method that a call of the module calls."""
-        trains = self.training and hasattr(type(self), "train_one_batch")
+        trains = self.training and hasattr(self, "train_one_batch")
         return "train_one_batch" if trains else "forward"
+
+    def _default_function(self) -> Any:
+        """That method, not bound to the module."""
+        name = self._default_method()
+        return getattr(getattr(self, name), "__func__", None) or getattr(type(self), name)
 
     @property
     def graphs(self) -> list[viz.Graph]:
@@ -289,8 +294,14 @@ class Graphed(Layer):
             return f"{type(self).__name__} runs eagerly: compile it with use_graph=True"
         functions = self._graphs.all()
         if not functions:
-            return f"{type(self).__name__}: nothing has been called since it was compiled"
+            return f"{type(self).__name__}: {self._why_none()}"
         return "\n".join(function.explain() for function in functions)
+
+    def _why_none(self) -> str:
+        name = self._default_method()
+        if name in self.__dict__ and not hasattr(self.__dict__[name], "_wrappers"):
+            return f"{name} is assigned and no method, so it runs eagerly; want {name}(self, ...)"
+        return "nothing has been called since it was compiled"
 
 
 def options_of(module: Graphed) -> Options:
@@ -304,7 +315,7 @@ def _restored_if_refused(module: Graphed, to: Device) -> Iterator[None]:
     random numbers of the device that the module is moved to."""
     drawn = None if record.is_recording() else to.get_rng_state()
     attributes = [one._remember() for one in below(module)]
-    devices = [(one, one.device) for one in module.get_states().values()]
+    devices = [(one, one.device) for one in held(module)]
     restore_mode = modes.remembered()
     try:
         yield

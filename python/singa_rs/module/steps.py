@@ -36,7 +36,7 @@ class Stepped(Graphed):
             TypeError: `fpath` is not a path.
         """
         path = files.path_of("save_step", fpath)
-        method = getattr(type(self), self._default_method())
+        method = self._default_function()
         if not args and not kwargs and _takes_arguments(method, self):
             args, kwargs = self._recorded_form(method)
         record.save_step(path, options_of(self), method, self, self.training, args, kwargs)

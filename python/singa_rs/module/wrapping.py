@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 from .. import autograd, record
 from ..autograd.precision import precision_scope
 from ..errors import shortened
+from ..layer import calls
 from ..layer.arrays import admit, holds_array
+from ..layer.base import _LayerType
 from ..layer.calls import with_place
 from ..layer.node import now
 from ..record import MISS, GraphFunction
@@ -130,3 +133,40 @@ def wrap_deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
         return entry(self, *args, **kwargs)
 
     return old
+
+
+#: What wraps a method that is assigned after the class statement, in this order.
+_WRAPPERS = {
+    "forward": (calls.wrap_forward, wrap_forward),
+    "train_one_batch": (wrap_train_one_batch,),
+}
+
+
+def _is_bare(name: str, value: Any) -> bool:
+    """Whether it is a function that a module is to call as a step, and that nothing wraps."""
+    is_step = name in _WRAPPERS and type(value) is FunctionType
+    return is_step and not hasattr(value, "_wrappers")
+
+
+class ModuleType(_LayerType):
+    """The class of classes of modules: wraps methods that are assigned to these, too."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if _is_bare(name, value):
+            for wrapper in _WRAPPERS[name]:
+                calls.wrap(cls, name, wrapper, None)
+
+
+def wrapped_method(module: Any, name: str, value: Any) -> Any:
+    """What is assigned to an attribute of a module; for a method of that module, one that runs as
+    those of its class do."""
+    if type(value) is not MethodType or value.__self__ is not module:
+        return value
+    function: Any = value.__func__
+    if not _is_bare(name, function):
+        return value
+    for wrapper in _WRAPPERS[name]:
+        function = wrapper(function)
+    function._wrappers = _WRAPPERS[name]
+    return MethodType(function, module)

@@ -11,9 +11,9 @@ from .. import _core
 from .._core import InternalError
 from ..tensor import Tensor
 from .call import Call
-from .effects import Effects, Undo, changes, effects, kind
+from .effects import Effects, Undo, changes, effects, flags_set, kind
 from .left import Leaving
-from .memory import matches, pattern, text
+from .memory import changed, is_flagged, matches, pattern
 from .options import Options
 from .reads import Reads
 from .returned import Returned
@@ -93,6 +93,7 @@ class Attempt:
         self.marks = tracers.marks(call.tensors)
         self.after = tracers.restore(call.look, call.root)
         self.changes = changes(self.before, self.after)
+        self.flags = flags_set(self.changes, self.before, self.after, call.carried)
         #: What the step does that the recording does not show.
         self.unseen = watching.found(self.after, self.symbols.results)
         if self.leaving is not None and self.leaving.is_idle:
@@ -154,9 +155,18 @@ class Attempt:
                 return f"attribute {path} is new"
             if path in self.changes or matches(pattern(known.value, captured), item.value):
                 continue
-            return f"attribute {path} changed from {text(known.value)} to {text(item.value)}"
+            return f"attribute {path} {changed(known.value, item.value)}"
         gone = self.after.items.keys() - before.items.keys() - loose
         return f"attribute {min(gone)} is gone" if gone else None
+
+    def is_for(self, now: Snapshot) -> str | None:
+        """None if the tensors whose `requires_grad` the step sets are found with the flags that it
+        has found; else one that is not, as text."""
+        for path in self.flags:
+            old, new = self.before.items[path].value, now.items.get(path)
+            if new is not None and new.value != old and is_flagged(old, new.value):
+                return f"attribute {path} {changed(old, new.value)}"
+        return None
 
     def undecided(self, later: Attempt) -> frozenset[str]:
         """Loose items that differ before two recordings that are equal nevertheless, and which no
@@ -249,7 +259,8 @@ class Attempt:
             left, found = self.after.items.get(path), later.before.items.get(path)
             if kind(left) != kind(found):
                 return f"attribute {path}, which one of them alone changed"
-        found = effects(self.changes, later.changes, later.after, later.symbols.results)
+        flags = dict(self.flags.items() & later.flags.items())
+        found = effects(self.changes, later.changes, later.after, later.symbols.results, flags)
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():
             is_answered = path in self.traced.results.paths

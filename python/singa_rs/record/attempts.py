@@ -43,7 +43,7 @@ class Attempts:
             again = attempt.replaced(now)
             self.carried |= again & self._replaced
             self._replaced |= again
-        reasons = [attempt.guards.mismatch(call.root) for attempt in known]
+        reasons = [one.guards.mismatch(call.root) or one.is_for(now) for one in known]
         holding = [attempt for attempt, reason in zip(known, reasons, strict=True) if not reason]
         return (holding[-1], None) if holding else (None, reasons[-1] if reasons else None)
 

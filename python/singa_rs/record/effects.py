@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from . import places
 from .items import Item
 from .looks import looks, restore
-from .memory import Memory, is_made, memory, text
+from .memory import Memory, changed, is_flagged, is_made, memory, text
 from .places import Place
 from .programs import is_program, module_of
 from .snapshot import Snapshot
@@ -71,15 +71,18 @@ class Effects(NamedTuple):
     #: Numbers, and what each step sets them to: an expression, or a number.
     numbers: dict[str, tuple[Place, Any]]
     kept: dict[str, Kept]
+    #: What each step sets the `requires_grad` of tensors to.
+    flags: dict[str, bool]
 
     @property
     def repeats(self) -> bool:
         """Whether a step leaves the tensors that it sets as another may find them."""
-        return all(kept.repeats for kept in self.kept.values())
+        return not self.flags and all(kept.repeats for kept in self.kept.values())
 
     def shown(self) -> list[str]:
         """The effects as text."""
         lines = [_sets(path, made) for path, (_, made) in self.numbers.items()]
+        lines += [f"sets requires_grad of {path} to {flag}" for path, flag in self.flags.items()]
         return lines + [
             f"sets attribute {path} to a tensor of the latest run" for path in self.kept
         ]
@@ -103,6 +106,7 @@ def effects(
     second: dict[str, Change],
     after: Snapshot,
     numbers: Mapping[str, tuple[Place, Any]],
+    flags: Mapping[str, bool],
 ) -> Effects | str:
     """What two recordings changed alike; or, as text, an attribute that they did not.
 
@@ -110,18 +114,36 @@ def effects(
         first, second: the changes of each.
         after: the attributes after the second.
         numbers: the symbolic numbers that the second has set, and to what.
+        flags: the `requires_grad` that both have set.
     """
-    found = Effects(dict(numbers), {})
+    found = Effects(dict(numbers), {}, {})
     for path, (old, new) in second.items():
         before = first.get(path, (None, None))
         if path in numbers:
+            continue
+        if path in flags:
+            found.flags[path] = flags[path]
             continue
         if _is_made(new) and _is_made(before[1]):
             kinds = frozenset({kind(old), kind(before[0])})
             found.kept[path] = Kept(new.place, after.tensors[path], kinds)
         else:
-            return f"attribute {path}, which the step changed from {_say(old)} to {_say(new)}"
+            return f"attribute {path}, which the step {_said(old, new)}"
     return found
+
+
+def flags_set(
+    changes: Mapping[str, Change], before: Snapshot, after: Snapshot, but: Collection[str]
+) -> dict[str, bool]:
+    """The `requires_grad` that a step sets on tensors of which it changes nothing else, `but` on
+    some, by path."""
+    found = {path: x for path, x in after.tensors.items() if path in changes and path not in but}
+    return {
+        path: x.requires_grad
+        for path, x in found.items()
+        if before.tensors.get(path) is x
+        and is_flagged(before.items[path].value, after.items[path].value)
+    }
 
 
 def moving(changed: Mapping[str, Change], before: Snapshot, now: Snapshot) -> set[str]:
@@ -144,8 +166,10 @@ def _is_made(item: Item | None) -> bool:
     return item is not None and is_made(item.value)
 
 
-def _say(item: Item | None) -> str:
-    return "nothing" if item is None else text(item.value)
+def _said(old: Item | None, new: Item | None) -> str:
+    if old is None or new is None:
+        return f"made {text(new.value)}" if new is not None else "removed"
+    return changed(old.value, new.value)
 
 
 def _of_item(item: Item) -> tuple[Any, Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -16,7 +17,7 @@ from .attempt import Attempt, apart
 from .call import staged
 from .effects import Effects
 from .left import put
-from .memory import matches, pattern, text
+from .memory import changed, matches, pattern
 from .snapshot import Snapshot, is_container
 from .symbols import evaluator
 from .trees import first_ones, given_name, has_attributes, is_numeric, is_row
@@ -50,6 +51,7 @@ class Entry:
         self.tapping, self.marks = attempt.tapping, attempt.marks
         self.guards = attempt.guards
         left_out = self.guards.places.keys() | effects.kept.keys()
+        undecided -= effects.flags.keys()
         #: Items that the step was found not to depend on.
         self.undecided = undecided - left_out
         items = attempt.before.items.items()
@@ -176,8 +178,8 @@ class Entry:
         for path, want in self.wanted.items():
             item = items.get(path)
             if item is None or not matches(want, item.value):
-                value = "nothing" if item is None else text(item.value)
-                return f"attribute {path} changed from {text(want)} to {value}"
+                how = "is gone" if item is None else changed(want, item.value)
+                return f"attribute {path} {how}"
         for path, (place, _) in self.guards.places.items():
             item = items.get(path)
             if item is None or not place.is_at(item.owner, item.key, root):
@@ -264,6 +266,8 @@ class Entry:
             for kept in self.effects.kept.values():
                 if kept.place.read(root) is not kept.tensor:
                     kept.place.write(root, kept.tensor)
+            for path, flag in self.effects.flags.items():
+                snapshot.tensors[path].requires_grad = flag
 
         return take_effect
 
@@ -271,13 +275,12 @@ class Entry:
 def uninterrupted(run: Callable[[_A], _M], given: _A, finish: Callable[[_M], _R]) -> _R:
     """`finish(run(given))`, of which an interrupt (Ctrl-C) leaves no half: where it comes after the
     run, the rest is done before it is raised."""
-    made: list[_M] = []
+    # Python sees no interrupt between a run in C and the dictionary that gets its results.
+    made: dict[int, _M] = defaultdict(partial(run, given))
     try:
-        # Python sees no interrupt between a run in C and the list that gets its results.
-        made.extend(map(run, (given,)))
         return finish(made[0])
     except BaseException:
-        for one in made:
+        for one in made.values():
             finish(one)
         raise
 

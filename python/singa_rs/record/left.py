@@ -11,7 +11,7 @@ from ..autograd.order import has_history
 from ..tensor import Tensor
 from ..tensor.keys import is_scalar, key_of
 from . import places
-from .effects import changes, kind
+from .effects import changes, flags_set, kind
 from .items import Alias, Item
 from .memory import Memory
 from .places import NOTHING, Place, Slot
@@ -67,6 +67,8 @@ class Leaving:
     def _taken(self) -> dict[str, Any]:
         after = self._look()
         changed = changes(self._before, after)
+        for path in flags_set(changed, self._before, after, self._carried):
+            del changed[path]
         values = self._values(changed, after)
         self.paths = {path for path in changed if values.keys() & {path, *_above(path)}}
         for path, value in values.items():

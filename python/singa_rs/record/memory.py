@@ -91,3 +91,27 @@ def text(value: Any) -> str:
     if type(value) is Spot:
         return "another tensor"
     return show(value)
+
+
+def is_flagged(old: Any, new: Any) -> bool:
+    """Whether two values are one tensor whose `requires_grad` alone differs."""
+    if type(old) is not Memory or type(new) is not Memory or old.is_recorded:
+        return False
+    flags = old.spot.flags._replace(requires_grad=new.spot.flags.requires_grad)
+    return new.spot == old.spot._replace(flags=flags)
+
+
+def changed(old: Any, new: Any) -> str:
+    """How a value, or a pattern, has become another one, as text."""
+    before, after = _flags(old), _flags(new)
+    if before is None or after is None or before == after:
+        return f"changed from {text(old)} to {text(new)}"
+    both = zip(Flags._fields, before, after, strict=True)
+    return "changed " + ", ".join(f"{name} from {a} to {b}" for name, a, b in both if a != b)
+
+
+def _flags(value: Any) -> Flags | None:
+    if type(value) is Memory:
+        value = value.spot
+    last = value[-1] if isinstance(value, tuple) and value else None
+    return last if type(last) is Flags else None

@@ -48,11 +48,15 @@ class Size(CallableInt):
 
 
 def _rebuild(
-    array: np.ndarray, dtype: str, state: dict[str, Any], kind: type[Tensor] | None = None
+    array: np.ndarray,
+    dtype: str,
+    state: dict[str, Any],
+    kind: type[Tensor] | None = None,
+    device: Any = None,
 ) -> Tensor:
     from . import Tensor
 
-    made = Tensor(data=array, dtype=dtype)
+    made = Tensor(data=array, device=device, dtype=dtype)
     made.__dict__.update(state)
     if kind is not None:
         made.__class__ = kind
@@ -197,7 +201,8 @@ class Conversions:
         return format(self.item(), spec) if spec else repr(self)
 
     def __reduce__(self: Tensor) -> Any:
-        return _rebuild, (self.to_numpy(), self.dtype.name, _state(self), type(self))
+        to = None if self.device == _core.cpu() else self.device
+        return _rebuild, (self.to_numpy(), self.dtype.name, _state(self), type(self), to)
 
     def __copy__(self: Tensor) -> Tensor:
         return self._shallow()

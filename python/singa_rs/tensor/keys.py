@@ -11,7 +11,7 @@ import numpy as np
 from .._core import DType
 
 #: Types whose values compare as Python compares them.
-EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
+EXACT = frozenset({int, bool, str, bytes, type(None), DType})
 
 
 class Settings:
@@ -77,12 +77,24 @@ def key_of(value: Any) -> Hashable:
     if kind in EXACT:
         return kind, value
     if kind in (float, complex):
-        return kind, repr(value)  # NaN equals NaN, 0.0 is not -0.0
+        # 0.0 is not -0.0, and NaN equals NaN of the same bits.
+        bits = "" if value == value else f" {np.asarray(value).tobytes().hex()}"
+        return kind, repr(value) + bits
+    if kind is range:  # which equals others of the same numbers
+        return kind, (value.start, value.stop, value.step)
     if isinstance(value, np.generic):
-        return kind, value.tobytes()
+        return kind, _bits(value)
     if kind in (tuple, frozenset):
         return kind, tuple(map(key_of, value))
     return value.key if isinstance(value, Settings) else Same(value)
+
+
+def _bits(value: np.generic) -> Hashable:
+    """What tells a scalar from others of its class: that of dates, durations and records does not
+    tell what its bits mean."""
+    if value.dtype.kind not in "mMV":
+        return value.tobytes()
+    return repr(value.dtype), key_of(value.item()) if value.dtype.hasobject else value.tobytes()
 
 
 def is_scalar(key: Any) -> bool:
@@ -90,7 +102,7 @@ def is_scalar(key: Any) -> bool:
     kind = key[0] if type(key) is tuple and key else None
     if not isinstance(kind, type):
         return False
-    return kind in EXACT or kind in (float, complex) or issubclass(kind, np.generic)
+    return kind in EXACT or kind in (float, complex, range) or issubclass(kind, np.generic)
 
 
 def show(key: Any) -> str:
