@@ -71,5 +71,6 @@ def test_what_older_opsets_have_as_attributes():
         run("Slice", x, starts=[1], ends=[3], axes=[1], opset=9), x[:, 1:]
     )
     np.testing.assert_array_equal(run("Concat", BOX, BOX, opset=3), np.concatenate([BOX, BOX], 1))
+    np.testing.assert_array_equal(run("Abs", x, consumed_inputs=[0], opset=1), abs(x))
     with pytest.raises(ValueError, match="Unsqueeze: got 1 inputs, want 2"):
         run("Unsqueeze", x)

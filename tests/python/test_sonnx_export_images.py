@@ -3,7 +3,8 @@ images that are padded by their own elements or resampled."""
 
 import numpy as np
 import pytest
-from onnx_models import real
+from onnx import helper
+from onnx_models import model, real, there
 from singa_rs import autograd, layer, module, sonnx
 from singa_rs.sonnx.extents import Extent, plus, quotient, times
 from test_sonnx_export import check, here, kinds
@@ -154,6 +155,22 @@ def test_what_scales_and_sizes_both_change_is_refused():
             [real(2, 3, 8, 8)],
             dynamic=ANY,
         )
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_scales_that_align_corners_mean_what_pytorch_does_in_its_models(mode):
+    how = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
+    nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], **how)]
+    scales, x = np.float32([1, 1, 1, 1.7]), real(1, 2, 3, 9)
+    theirs = model(nodes, {"x": x}, ["y"], {"scales": scales})
+    aligned = A.interpolate(x, (3, 15), None, mode, "align_corners").to_numpy()
+    theirs.graph.input[0].type.tensor_type.shape.dim[3].dim_param = "w"
+    assert np.abs(sonnx.prepare(theirs).run([x])[0] - aligned).max() > 0.01  # as ONNX has it
+    theirs.producer_name = "pytorch"
+    ours = sonnx.model_proto(sonnx.SONNXModel(theirs), [x], dynamic={"x": {3: "w"}})
+    for one in (theirs, ours):
+        np.testing.assert_allclose(sonnx.prepare(one).run([x])[0], aligned, atol=1e-5)
+        np.testing.assert_allclose(there(one, [x])[0], aligned, atol=1e-5)
 
 
 def test_models_of_even_sizes_alone():

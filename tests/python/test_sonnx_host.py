@@ -142,6 +142,14 @@ def test_a_refusal_names_the_node():
             rep.run([FLOATS])
 
 
+@pytest.mark.parametrize("op", ["Sqrt", "Reciprocal"])  # in NumPy, and in onnx's reference
+def test_nan_and_infinity_are_no_reason_to_warn(op, recwarn):
+    value = np.float32(-1.0 if op == "Sqrt" else 0.0)
+    rep = sonnx.prepare(model([helper.make_node(op, ["x"], ["y"])], {}, ["y"], {"x": value}))
+    assert not np.isfinite(rep.run([])[0])
+    assert not recwarn.list
+
+
 #: What reading a graph that calculates with shapes must not import.
 PROGRAM = """
 import sys

@@ -80,6 +80,11 @@ def test_padding(rng):
     np.testing.assert_array_equal(y, np.pad(x, ((0, 0), (2, 1)), constant_values=7))
 
 
+def test_one_number_may_be_a_list_of_it():
+    agrees("CumSum", np.arange(4), np.array([0]))
+    agrees("OneHot", np.array([1, 2]), np.array([4]), np.array([0, 1]))
+
+
 def test_what_does_not_fit_is_refused():
     x, at = np.arange(4), np.array([1])
     node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction="mean")

@@ -32,6 +32,8 @@ class Node(NamedTuple):
     function: Body | None = None
     #: What about it its row does not know; "" if nothing.
     fault: str = ""
+    #: What has written the model, as it says itself.
+    producer: str = ""
 
     @property
     def label(self) -> str:
@@ -59,11 +61,12 @@ class Body(NamedTuple):
 
 class Scope(NamedTuple):
     """What operators are in a graph: opset versions by domain, and the functions of the model by
-    domain, name and overload; and where its tensors are."""
+    domain, name and overload; where its tensors are, and what has written it."""
 
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str, str], FunctionProto] = MappingProxyType({})
     source: Source = MESSAGES
+    producer: str = ""
 
 
 def domain_of(name: str) -> str:
@@ -77,9 +80,9 @@ def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 
 def scope_of(model: onnx.ModelProto, source: Source = MESSAGES) -> Scope:
-    """What operators are in a model, and where its tensors are."""
+    """What operators are in a model, where its tensors are, and what has written it."""
     functions = {(domain_of(one.domain), one.name, one.overload): one for one in model.functions}
-    return Scope(opsets_of(model.opset_import), functions, source)
+    return Scope(opsets_of(model.opset_import), functions, source, model.producer_name)
 
 
 def read_graph(graph: GraphProto, scope: Scope, is_mapped: bool = False) -> Body:
@@ -178,9 +181,12 @@ def read_node(proto: NodeProto, scope: Scope) -> Node:
         inner = scope._replace(opsets=opsets_of(function.opset_import))
         return Node(proto, None, opset, {}, *names, read_function(function, proto, inner))
     attrs = {one.name: attribute(one, scope) for one in proto.attribute}
+    if not domain:  # by which old opsets asked for memory to be shared
+        attrs.pop("consumed_inputs", None)
     row = reader(domain, proto.op_type, opset)
     wrong = "" if row is None else fault(row, attrs, proto.input)
-    return Node(_detached(proto), row, opset, attrs, *names, fault=wrong)
+    detached = _detached(proto)
+    return Node(detached, row, opset, attrs, *names, fault=wrong, producer=scope.producer)
 
 
 def _detached(proto: NodeProto) -> NodeProto:

@@ -43,7 +43,7 @@ def fault(row: Row, attributes: Collection[str], inputs: Sequence[str]) -> str:
     want = _want(row.run)
     unknown = set(attributes) - want.attributes - set(want.inputs[len(inputs) :])
     if unknown and not want.takes_any:
-        known = ", ".join(sorted(want.attributes - {"consumed_inputs"})) or "none"
+        known = ", ".join(sorted(want.attributes)) or "none"
         return f"got attribute {min(unknown)!r}, want {known}"
     if missing := want.required - set(attributes):
         return f"got no attribute {min(missing)!r}"

@@ -26,11 +26,12 @@ from . import writers
 from .extents import Sizes
 from .fitting import settings
 from .folded import folded
+from .imported import SONNXModel
 from .other_sizes import Trace, check_other_sizes
 from .program import Meta, Program, program
 from .reading import format_of
 from .tracing import as_module, make_parameters, traced
-from .values import ELEMENTS, MOST_CHECKED
+from .values import ELEMENTS, MOST_CHECKED, NAMES
 from .writing import OLDEST, Writer
 
 #: The newest opset that is written, if the `onnx` package knows it.
@@ -62,7 +63,8 @@ def model_proto(
     Args:
         model: a Module, or a function.
         inputs: what it is called with: tensors, arrays or Placeholders.
-        input_names: of the inputs, "x", or "x0", "x1", ... by default.
+        input_names: of the inputs, "x", or "x0", "x1", ... by default; those of an imported model
+            are what its file calls them, and have the types that it declares.
         output_names: likewise, "y".
         dynamic: names of axes whose size may be another one when the file is used, such as
             `{"x": {0: "batch"}}`; axes of one name have one size. `{"x": [0]}` makes up names. The
@@ -84,12 +86,17 @@ def model_proto(
     if not isinstance(inputs, (list, tuple)):
         kind = type(inputs).__name__
         raise TypeError(f"export: inputs: got {kind}, want a list of what the model is called with")
-    args = [_stand_in(one, model) for one in inputs]
+    known, results = _declared(model, len(inputs))
+    args = [_stand_in(one, model, element) for one, (_, element) in zip(inputs, known, strict=True)]
+    if states is None:  # which have names, too
+        input_names = _or_own(input_names, [one for one, _ in known], len(args))
     names = _names(input_names, len(args), "x", "input_names", states or ())
     axes = _axes(names, args, dynamic or {})
     root = as_module(model)
     made = _program(root, args, axes)
     title = name or type(root).__name__.strip("_")
+    if states is None:
+        output_names = _or_own(output_names, results, len(made.results), names)
     graph = written(made, names, axes, output_names, title, states)
     return in_model(folded(graph) if fold_batch_norm else graph, opset)
 
@@ -142,6 +149,24 @@ def _check_text(made: onnx.ModelProto, kind: str) -> None:
     except Exception as error:  # of the parser of any format
         reason = f"onnx cannot read what it writes as {kind}: {error}"
         raise NotImplementedError(f"export: {reason}; write a file named .onnx") from error
+
+
+def _declared(model: Any, count: int) -> tuple[Sequence[tuple[str, int]], Sequence[str]]:
+    """The names and element types of an imported model's inputs, if it takes so many, and the names
+    of its outputs; "" and 0 for those of any other model."""
+    if getattr(type(model), "forward", None) is SONNXModel.forward:
+        known = model._wanted_of(count)
+        if len(known) == count:
+            return known, model._whole(count).outputs
+    return [("", 0)] * count, ()
+
+
+def _or_own(
+    given: Sequence[str] | None, own: Sequence[str], count: int, taken: Collection[str] = ()
+) -> Sequence[str] | None:
+    """The names that are given, or else those that a file has, if there is one for each."""
+    is_complete = len(own) == len({*own} - {*taken, ""}) == count
+    return list(own) if given is None and is_complete else given
 
 
 def _names(
@@ -277,10 +302,11 @@ def _stand_ins(args: Sequence[Any]) -> list[Any]:
     return [_resized(arg, {}, {}) for arg in args]
 
 
-def _stand_in(given: Any, model: Any) -> Placeholder:
-    """A placeholder like an input: where the model is, if it is somewhere."""
+def _stand_in(given: Any, model: Any, element: int) -> Placeholder:
+    """A placeholder like an input, or of a declared type: where the model is, if it is anywhere."""
     array = given if isinstance(given, Tensor) else np.asarray(given)
     dtype = array.dtype if isinstance(array, Tensor) else incoming(array)
+    dtype = NAMES.get(element, dtype)
     is_placed = isinstance(model, Module) and (model._device or model.get_states())
     device = model.device if is_placed else getattr(given, "device", None)
     return Placeholder(array.shape, device if isinstance(device, Device) else None, dtype)

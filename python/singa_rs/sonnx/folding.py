@@ -34,6 +34,9 @@ _OF_INTEGERS = _OF_SIZES | set(
 )
 #: Those of them whose results may be much larger than their inputs.
 _GROWING = {"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Tile"}
+#: Those of them whose second input, one number, may be a list of it, too, in files but not in the
+#: reference.
+_OF_ONE = {"CumSum", "OneHot"}
 
 
 def folds(node: Node, inputs: list[Value]) -> bool:
@@ -78,9 +81,12 @@ def _size(node: Node, given: list[Value]) -> float:
 def fold(node: Node, inputs: list[Value]) -> tuple[Value, ...]:
     """The outputs of a node whose inputs are on the host: arrays that may be written, since those
     that may not are taken for constants, which live as long as their graph."""
-    given = [None if x is None else np.asarray(x) for x in inputs]
-    made = None if node.row.domain else host.evaluated(node.proto.op_type, given, node.attrs)
-    found = _referred(node, given) if made is None else made
+    given, kind = [None if x is None else np.asarray(x) for x in inputs], node.proto.op_type
+    if kind in _OF_ONE:
+        given[1] = given[1].reshape(())
+    with np.errstate(all="ignore"):  # NaN and infinity are results as others are
+        made = None if node.row.domain else host.evaluated(kind, given, node.attrs)
+        found = _referred(node, given) if made is None else made
     return tuple(one if one.flags.writeable else one.copy() for one in found)
 
 

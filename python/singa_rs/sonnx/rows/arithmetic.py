@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from ... import autograd
 from ...autograd.casting import cast
@@ -27,10 +26,7 @@ def aligned(a: Tensor, b: Tensor, axis: int | None) -> Tensor:
 def _enter(name: str, function: Two) -> None:
     """Enters a function of two tensors; those of opsets below 7 do not broadcast by themselves."""
 
-    def old(
-        a: Tensor, b: Tensor, *, axis: int | None = None, broadcast: int = 0,
-        consumed_inputs: Any = (),
-    ) -> Tensor:  # fmt: skip
+    def old(a: Tensor, b: Tensor, *, axis: int | None = None, broadcast: int = 0) -> Tensor:
         return function(a, aligned(a, b, axis) if broadcast else b)
 
     reads(name)(old)
@@ -83,7 +79,7 @@ def bit_shift(x: Tensor, n: Tensor, *, direction: str) -> Tensor:
 
 
 def _extreme(function: Two) -> Callable[..., Tensor]:
-    def run(*xs: Tensor, consumed_inputs: Any = ()) -> Tensor:
+    def run(*xs: Tensor) -> Tensor:
         if xs[0].dtype.is_float:
             return functools.reduce(function, xs)
         return functools.reduce(functools.partial(integers.extreme, function), xs)
@@ -96,21 +92,19 @@ reads("Min")(_extreme(autograd.minimum))
 
 
 @reads("Sum")
-def sum_(*xs: Tensor, consumed_inputs: Any = ()) -> Tensor:
+def sum_(*xs: Tensor) -> Tensor:
     """The sum of tensors that broadcast."""
     return functools.reduce(autograd.add, xs)
 
 
 @reads("Mean")
-def mean(*xs: Tensor, consumed_inputs: Any = ()) -> Tensor:
+def mean(*xs: Tensor) -> Tensor:
     """The mean of tensors that broadcast."""
     return sum_(*xs) / len(xs)
 
 
 @reads("Clip")
-def clip_within(
-    x: Tensor, *, min: float | None = None, max: float | None = None, consumed_inputs: Any = ()
-) -> Tensor:  # fmt: skip
+def clip_within(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
     """`x` within two numbers."""
     return autograd.clip(x, min, max)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,11 @@ _TESTS = {"Not": "_not", "IsNaN": "isnan"}
 
 
 def _of_one(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    # Attributes of old opsets, such as consumed_inputs, asked for memory to be shared.
-    return lambda x, *, consumed_inputs=(): cast(integers.in_int64(function, x), x.dtype)
+    return lambda x: cast(integers.in_int64(function, x), x.dtype)
 
 
 def _of_sign(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    def run(x: Tensor, *, consumed_inputs: Any = ()) -> Tensor:
+    def run(x: Tensor) -> Tensor:
         if not x.dtype.name.startswith("uint"):
             return integers.in_int64(function, x)
         return cast(cast(x, bool_), x.dtype) if function is autograd.sign else x
@@ -46,7 +44,7 @@ for _name, _, _function in BY_SIGN:
 
 
 @reads("Elu")
-def elu(x: Tensor, *, alpha: float = 1.0, consumed_inputs: Any = ()) -> Tensor:
+def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """`x`, or `alpha (exp(x) - 1)` where it is negative."""
     return autograd.elu(x, alpha)
 
@@ -60,10 +58,7 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 def _selu(alpha: float, gamma: float) -> Callable[..., Tensor]:
     defaults = (alpha, gamma)
 
-    def run(
-        x: Tensor, *, alpha: float = defaults[0], gamma: float = defaults[1],
-        consumed_inputs: Any = (),
-    ) -> Tensor:  # fmt: skip
+    def run(x: Tensor, *, alpha: float = defaults[0], gamma: float = defaults[1]) -> Tensor:
         return autograd.selu(x, alpha, gamma)
 
     return run
@@ -74,13 +69,13 @@ reads("Selu", since=6)(_selu(1.6732631921768188, 1.0507010221481323))
 
 
 @reads("LeakyRelu")
-def leaky_relu(x: Tensor, *, alpha: float = 0.01, consumed_inputs: Any = ()) -> Tensor:
+def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
     """`x`, or `alpha x` where it is negative."""
     return autograd.leakyrelu(x, alpha)
 
 
 @reads("PRelu")
-def prelu_of_channels(x: Tensor, slope: Tensor, *, consumed_inputs: Any = ()) -> Tensor:
+def prelu_of_channels(x: Tensor, slope: Tensor) -> Tensor:
     """`x`, or `slope x` where it is negative, with a slope for each channel or one for all."""
     is_of_channels = slope.rank == 1 and slope.shape[0] > 1 and x.rank > 1
     return prelu(x, slope.reshape((-1, *(1,) * (x.rank - 2))) if is_of_channels else slope)
@@ -106,9 +101,7 @@ def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 
 @reads("HardSigmoid")
-def hard_sigmoid(
-    x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, consumed_inputs: Any = ()
-) -> Tensor:  # fmt: skip
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     """`max(0, min(1, alpha x + beta))`."""
     return autograd.hardsigmoid(x, alpha, beta)
 

@@ -25,7 +25,7 @@ from .arranging import axis_of
 def batch_normalization(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, epsilon: float = 1e-5,
     momentum: float = 0.9, training_mode: int = 0, spatial: int = 1, is_test: int = 0,
-    consumed_inputs: Any = (), outputs: int,
+    outputs: int,
 ) -> Any:  # fmt: skip
     """Channels shifted and scaled by the running averages, which in this package's training take
     in the batch's. With `training_mode` by those of the batch, which give new averages. Below
@@ -94,9 +94,8 @@ def _is_alone(x: Tensor) -> bool:
 
 @reads("InstanceNormalization")
 def instance_normalization(
-    x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5,
-    consumed_inputs: Any = (),
-) -> Tensor:  # fmt: skip
+    x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5
+) -> Tensor:
     """Each channel of each sample by its own mean and variance."""
     if _is_alone(x):
         return centred_alone(x, scale, bias)
@@ -182,9 +181,8 @@ def rms_normalization(
 
 @reads("Dropout", varies=True)
 def dropout_with_mask(
-    x: Tensor, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Any = (), outputs: int,
-    frame: Frame,
-) -> Any:  # fmt: skip
+    x: Tensor, *, ratio: float = 0.5, is_test: int = 0, outputs: int, frame: Frame
+) -> Any:
     """The same, with which elements were kept in the dtype of `x`."""
     y, *kept = dropout(x, ratio, outputs=outputs, frame=frame)
     return y, *(autograd.cast(one, x.dtype) for one in kept)

@@ -12,6 +12,7 @@ from ...autograd.resize import COORDINATES, ROUNDINGS, Axis, Mode, resample
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ...tensor.numbers import wholes
+from ..body import Node
 from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
@@ -44,7 +45,7 @@ def resize(
     axes: Sequence[int] | None = None, coordinate_transformation_mode: str = "half_pixel",
     cubic_coeff_a: float = -0.75, exclude_outside: int = 0, extrapolation_value: float = 0.0,
     keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",
-    nearest_mode: str = "round_prefer_floor", frame: Frame,
+    nearest_mode: str = "round_prefer_floor", frame: Frame, node: Node,
 ) -> Tensor:  # fmt: skip
     """Axes resampled by scales or to sizes."""
     coordinates = coordinate_transformation_mode
@@ -61,7 +62,7 @@ def resize(
         found = _by_scales(extents, by, crops)
     else:
         found = _to_sizes(extents, wholes(sizes, "Resize: sizes"), crops, keep_aspect_ratio_policy)
-    if by and coordinates == "align_corners":
+    if by and coordinates == "align_corners" and node.producer != "pytorch":
         coordinates, found = _CROP, [_aligned(one) for one in found]
     changes = _changes(over, found)
     options = (cubic_coeff_a, bool(exclude_outside), bool(antialias))
@@ -108,7 +109,8 @@ def _scaled(n: int, share: float, by: float) -> int:
 
 
 def _aligned(axis: Axis) -> Axis:
-    """With corners aligned by a scale: ONNX counts with the extent before it is rounded."""
+    """With corners aligned by a scale: ONNX counts with the extent before it is rounded, PyTorch,
+    whose exporters mean what it does, with the rounded one."""
     scaled = axis.n / axis.step
     return axis._replace(crop=(0.0, (axis.m - 1) / (scaled - 1) if axis.m > 1 else 0.0))
 

@@ -64,9 +64,7 @@ def size(x: Any) -> np.ndarray:
 
 
 @reads("Reshape", host="shape")
-def reshape(
-    x: Tensor, shape: Any, *, allowzero: int = 0, consumed_inputs: Any = ()
-) -> Tensor:  # fmt: skip
+def reshape(x: Tensor, shape: Any, *, allowzero: int = 0) -> Tensor:
     """Another shape: -1 takes what is left, 0 keeps the extent unless `allowzero`."""
     to = list(wholes(shape, "Reshape: shape"))
     kept = set() if allowzero else {i for i, n in enumerate(to) if n == 0}
