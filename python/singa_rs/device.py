@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,14 +39,7 @@ __all__ = [
     "report_warnings",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
-
+elsewhere.closed(globals())
 
 #: Warnings of the engine that have not been shown yet.
 _waiting: list[str] = []

@@ -146,6 +146,13 @@ def absent(module: str) -> Callable[[str], Any]:
     return __getattr__
 
 
+def closed(module: dict[str, Any]) -> None:
+    """Has a module, given by its names, list what it exports, and say where other names are; it has
+    no `__getattr__` that type checkers see, so that they refuse what it does not have."""
+    module["__dir__"] = lambda: sorted(module["__all__"])
+    module["__getattr__"] = absent(module["__name__"])
+
+
 def lacking(owner: object, name: str, hint: str) -> AttributeError:
     """The error about an attribute that an object lacks."""
     return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}{hint}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,14 +39,7 @@ __all__ = [
     "zeros",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
-
+elsewhere.closed(globals())
 
 Initializer = Callable[[Tensor], object]
 

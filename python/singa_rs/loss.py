@@ -20,13 +20,7 @@ __all__ = [
     "SquaredError",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
+elsewhere.closed(globals())
 
 
 class Loss:

@@ -1,6 +1,8 @@
 """NumPy arrays are taken wherever tensors are, and give the same bits as `from_numpy` of them."""
 
 import inspect
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -205,6 +207,12 @@ def test_masked_arrays():
             call(masked)
     whole = np.ma.array([1.0, -2.0])
     assert autograd.softplus(whole).tolist() == autograd.softplus(whole.data).tolist()
+
+
+def test_arrays_are_taken_while_another_thread_imports_masked_ones(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy.ma", ModuleType("numpy.ma"))
+    assert (tensor.ones((2, 3)) * A).tolist() == autograd.relu(A).tolist() == A.tolist()
+    assert tensor.full((), np.float32(2)).item() == 2
 
 
 @pytest.mark.parametrize("value", [None, [1.0, 2.0], 3.0, "x", b"x", object()])

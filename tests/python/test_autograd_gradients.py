@@ -165,6 +165,18 @@ def test_power_at_zero():
             assert ag.gradients(y)[x].tolist() == [slope]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_powers_of_zero(dtype):
+    """The limits: constant above 0, no slope at 0, falling from infinity below (PyTorch's)."""
+    t = from_numpy(np.array([[-1.0, 0.0, 2.0, np.nan]]), dtype=dtype)
+    t.stores_grad = True
+    want = [[-np.inf, 0.0, 0.0, np.nan]]
+    for base in (0.0, from_numpy(np.zeros(1), dtype=dtype), from_numpy(np.zeros(4), dtype=dtype)):
+        np.testing.assert_array_equal(
+            ag.gradients((base**t).sum())[t].as_type("float64").tolist(), want
+        )
+
+
 def test_a_product_of_zeros():
     x = from_numpy(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 3.0]]))
     x.stores_grad = True

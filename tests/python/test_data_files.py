@@ -86,7 +86,7 @@ def test_wrong_arguments_of_cifar(tmp_path):
             data.read_cifar(tmp_path / "a", classes)
     with pytest.raises(ValueError, match="no coarse labels"):
         data.read_cifar(tmp_path / "a", coarse=True)
-    with pytest.raises(TypeError, match="load_cifar100: got coarse 3"):
+    with pytest.raises(TypeError, match="load_cifar100: coarse: got 3"):
         data.load_cifar100(tmp_path, coarse=3)
 
 
@@ -142,6 +142,8 @@ def test_pickles_that_call_something(tmp_path):
         np.array([Evil(os.mkdir, str(mark))]),
         np.zeros(2, "O"),
         np.zeros(2, [("a", "i4")]),
+        np.dtype("f4"),
+        (np.dtype("f4"), [(np.ndarray, 1)]),
         np.float64(3),
         {1, 2},
         Evil,
@@ -158,10 +160,29 @@ def test_pickles_of_plain_values():
     for protocol in range(6):
         assert pickles.loads(pickle.dumps(value, protocol)) == value
     array = RNG.random((3, 4))
+    for protocol in range(6):
+        (got,), [also], many = pickles.loads(
+            pickle.dumps(((array,), [array], (array,) * 4), protocol)
+        )
+        assert got is also and all(one is got for one in many)
+        np.testing.assert_array_equal(got, array)
     for one in (array, array.T, array.astype(">f4"), array > 0.5, np.zeros((0, 3), np.int64)):
         got = pickles.loads(pickle.dumps({"a": one}, 2))["a"]
         assert got.dtype == one.dtype
         np.testing.assert_array_equal(got, one)
+
+
+def test_pickles_of_what_is_held_twice():
+    nested = []
+    for _ in range(60):
+        nested = {"a": nested, "b": nested}
+    got = pickles.loads(pickle.dumps(nested))
+    assert got["a"] is got["b"] and got["a"]["a"] is got["b"]["b"]
+
+
+@pytest.mark.parametrize("raw", [b"(cnumpy\nndarray\nl.", b"}cnumpy\nndarray\nNs."])
+def test_pickles_of_classes_in_containers(raw):
+    assert not attempt(raw)
 
 
 def test_changed_pickles():

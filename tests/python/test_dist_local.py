@@ -4,7 +4,7 @@ import dist_models
 import numpy as np
 import pytest
 from recorded import replays
-from singa_rs import autograd, device, dist, layer, opt, tensor
+from singa_rs import autograd, device, dist, layer, notices, opt, tensor
 from singa_rs.errors import ShapeError
 from singa_rs.module import Module
 from singa_rs.opt.distributed import local
@@ -274,8 +274,11 @@ def test_assigned_lengths_and_optimizers_are_checked():
     assert (one.every, one.outer) == (3, None)
 
 
-@pytest.mark.parametrize("part", ["inner", "outer"])
-def test_states_are_set_all_or_none(part):
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("part", ["inner", "outer", "rank"])
+def test_states_are_set_all_or_none(part, monkeypatch):
+    monkeypatch.setattr(notices, "_shown", set())
+
     def trained(value, steps):
         param = parameter(value, "a")
         one = opt.LocalSGD(opt.SGD(0.1, momentum=0.9), 3, opt.SGD(0.5, momentum=0.9))
@@ -291,7 +294,10 @@ def test_states_are_set_all_or_none(part):
 
     (other, _kept), (one, _held) = trained(1.0, 3), trained(2.0, 4)
     states, before = other.get_states(), shown(one)
-    wrong = {**states[part], "moments": {"a": tensor.zeros((7,))}}
-    with pytest.raises(ShapeError, match="moments"):
-        one.set_states({**states, part: wrong})
+    if part == "rank":
+        wrong = {"rank": 1, "ranks": 2}
+    else:
+        wrong = {part: {**states[part], "moments": {"a": tensor.zeros((7,))}}}
+    with pytest.raises((ShapeError, UserWarning), match="moments|rank 1 of 2"):
+        one.set_states({**states, **wrong})
     assert shown(one) == before

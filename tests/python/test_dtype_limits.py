@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from singa_rs import autograd, opt, tensor
+from singa_rs import _core, autograd, opt, tensor
 from singa_rs.tensor import Tensor, from_numpy
 
 TIE = 1 + 2**-11  # halfway between two float16 numbers
@@ -21,6 +21,22 @@ def test_halves_are_the_nearest(value):
     ]
     for one in made:
         assert one.to_numpy()[0] == want, (one, want)
+
+
+def test_numbers_round_whatever_the_program_asks_numpy_to_raise():
+    tiny, ones = np.array([1e-300]), tensor.ones((1,))
+    for dtype in ("float32", "float16", "bfloat16"):
+        t = tensor.zeros((1,), dtype=dtype)
+        with np.errstate(all="raise"):
+            from_numpy(tiny, dtype=dtype)
+            tensor.full((1,), 1e-300, dtype=dtype)
+            t.copy_from(tiny)
+            t.set_value(1e-300)
+            t[0] = 1e-300
+            t.masked_fill(t == 0, 1e-300)
+            assert (ones * tiny).item() == (ones * 1e-300).item() == t.item() == 0
+            with pytest.raises(_core.DTypeError, match="cannot hold"):
+                from_numpy(np.array([1e300]), dtype=dtype)
 
 
 @pytest.mark.parametrize(

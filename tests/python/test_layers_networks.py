@@ -106,6 +106,20 @@ def test_module_list():
         made(Tensor((2, 3)))
 
 
+def test_steps_of_a_sequence_may_be_replaced():
+    first, last = layer.Linear(2), layer.Linear(3)
+    made = layer.Sequential(first, autograd.relu, layer.Tanh())
+    made[1], made[-1] = last, autograd.relu
+    made[0] = made[0]
+    assert list(made) == [first, last, autograd.relu]
+    assert made(Tensor((1, 4))).shape == (1, 3)
+    assert list(made.get_params()) == ["0.W", "0.b", "1.W", "1.b"]
+    for index, step, error in ((0, 3, "got 3 for step '0'"), (slice(1), last, "integer")):
+        with pytest.raises(TypeError, match=error):
+            made[index] = step
+    assert list(made) == [first, last, autograd.relu]
+
+
 def test_module_dict():
     a, b = layer.Linear(2), layer.ReLU()
     made = layer.ModuleDict({"a": a})

@@ -1,11 +1,13 @@
 """A loader that goes on where another one was stopped."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 from loading import Again, Drawn, Numbers, jittered
-from singa_rs import data, layer, module
+from singa_rs import data, device, layer, module
 from singa_rs.tensor import from_numpy
 
 WAYS = {
@@ -160,3 +162,40 @@ def test_what_an_iterable_draws_depends_on_the_place_alone(kind, workers):
         loader = make()
         loader.load_state_dict(state)
         assert run(loader, 3) == whole[i + 1 :]
+
+
+# ---- copies --------------------------------------------------------------------------------------
+
+
+class Holder(module.Module):
+    """A model with a loader of its own."""
+
+    def __init__(self, loader):
+        super().__init__()
+        self.loader = loader
+
+
+COPIES = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda one: pickle.loads(pickle.dumps(one)),
+    "model": lambda one: copy.deepcopy(Holder(one)).loader,
+    "pickled model": lambda one: pickle.loads(pickle.dumps(Holder(one))).loader,
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_copy_goes_on_as_the_loader_would(way, threads):
+    for source in (Drawn(10), Again(10), (np.arange(10), np.ones(10))):
+        loader = data.DataLoader(source, 3, num_workers=threads, device=device.get_default_device())
+        assert list(map(repr, COPIES[way](loader))) == list(map(repr, loader))
+        under_way = iter(loader)
+        next(under_way)
+        copied = COPIES[way](loader)
+        assert copied.state_dict() == loader.state_dict()
+        next(under_way)
+        assert copied.state_dict()["position"] == 1
+        assert list(map(repr, copied)) == list(map(repr, loader))
+        assert len(list(under_way)) == 2
+        loader.close()

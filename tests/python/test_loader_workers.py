@@ -1,5 +1,6 @@
 """Workers of loaders: threads and processes, their errors and their ends."""
 
+import copy
 import gc
 import multiprocessing
 import os
@@ -100,6 +101,17 @@ def test_an_iteration_keeps_its_loader():
     assert len(got) == 20
     gc.collect()
     assert is_gone(int(got[0]))
+
+
+def test_copies_of_a_loader_leave_its_workers_to_it():
+    how = {"num_workers": 1, "workers": "process", "persistent_workers": True}
+    with data.DataLoader(Processes(4), 2, as_numpy=True, **how) as loader:
+        (_, (process, _)), _ = loader
+        copied = copy.deepcopy(loader)
+        copied.close()
+        del copied
+        gc.collect()
+        assert [pid for _, pids in loader for pid in pids] == [process] * 4
 
 
 def test_iterables_are_read_by_the_caller_and_stacked_by_processes():

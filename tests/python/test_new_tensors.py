@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from singa_rs import ShapeError, tensor
+from singa_rs import ShapeError, autograd, tensor
 
 
 def test_new_tensors():
@@ -54,3 +54,13 @@ def test_random_tensors():
 def test_lists_of_different_lengths_are_no_tensor(make):
     with pytest.raises(ShapeError, match="want lists of equal lengths"):
         make([[1, 2], [3]])
+
+
+@pytest.mark.parametrize("end", [1e30, 1 << 62, float(1 << 63), 1 << 70])
+def test_sizes_that_no_tensor_has(end):
+    with pytest.raises(ValueError, match=r"arange: got .*, want fewer than 2\*\*60 numbers"):
+        tensor.arange(0, end)
+    with pytest.raises(ValueError, match=r"pad: got .*, want numbers from 0 to below 2\*\*60"):
+        autograd.pad(tensor.zeros(3), "constant", [0, int(end)])
+    with pytest.raises(ValueError, match="arange: got .*, want fewer"):
+        tensor.arange(-1e308, 1e308, 1e-9)

@@ -297,6 +297,19 @@ def test_moving_averages():
         opt.MovingAverage().copy_to(net.get_params())
 
 
+def test_averages_are_taken_back_when_copying_stops():
+    class Stopping(opt.MovingAverage):
+        def copy_to(self, params):
+            super().copy_to(params)
+            raise KeyboardInterrupt
+
+    a, average = tensor.ones((2,)), Stopping(0.5)
+    average.set_states({"step_counter": 1, "average": {"a": np.float32([7, 8])}})
+    with pytest.raises(KeyboardInterrupt), average.applied({"a": a}):
+        pass
+    assert a.tolist() == [1, 1]
+
+
 BAD = [
     (TypeError, "unknown argument 'clip'", lambda: opt.SGD(0.1, clip=1)),
     (ValueError, "clip_norm", lambda: opt.Adam(0.1, clip_norm=-1)),

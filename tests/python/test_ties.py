@@ -161,6 +161,10 @@ def test_what_losses_raise_to_a_bound_gets_the_gradient_of_the_bound():
     want = np.array([3.0, 4.0]) / 2.5 - 1.1 / (5 * 0.25) * np.array([0.1, 0.2]) / np.hypot(0.1, 0.2)
     np.testing.assert_allclose(slopes(made, b), [want], rtol=1e-12)
     assert slopes(autograd.cosine_similarity(a, leaf(0.0, 0.0), 0), a) == [[0, 0]]
+    nothing = leaf(0.0, 0.0)
+    np.testing.assert_allclose(
+        slopes(autograd.cosine_embedding_loss(nothing, a, 1), nothing), [[-0.6e6, -0.8e6]]
+    )
 
 
 def test_probabilities_that_are_wholly_wrong_get_a_gradient():

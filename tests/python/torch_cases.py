@@ -112,6 +112,10 @@ CASES = {
     "kthvalue": (
         (A, 2), {"dim": 1, "keepdim": True}, [np.sort(A, 1)[:, [1]], np.argsort(A, 1)[:, [1]]]
     ),
+    "interpolate": (
+        (A,), {"scale_factor": 2, "mode": "linear", "align_corners": True},
+        np.apply_along_axis(lambda row: np.interp(np.linspace(0, 3, 8), range(4), row), 2, A),
+    ),
     "layer_norm": (
         (A,), {"dim": -1, "eps": 0.0}, (A - A.mean(-1)[..., None]) / A.std(-1)[..., None]
     ),

@@ -991,12 +991,27 @@ def instance_norm(
     eps: float = 1e-05,
 ) -> Tensor: ...
 def interp(x: TensorLike, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor: ...
+@overload
 def interpolate(
     x: TensorLike,
     size: int | Sequence[int] | None = None,
     scale: float | Sequence[float] | None = None,
     mode: str = "nearest",
     coordinates: str | None = None,
+    *,
+    nearest_mode: str | None = None,
+    cubic_coeff: float | None = None,
+    exclude_outside: bool | None = None,
+    antialias: bool = False,
+    axes: int | Sequence[int] | None = None,
+) -> Tensor: ...
+@overload
+def interpolate(
+    x: TensorLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: str | None = None,
     *,
     nearest_mode: str | None = None,
     cubic_coeff: float | None = None,

@@ -98,8 +98,9 @@ def _to_base(node: Binary, dy: Tensor) -> Tensor:
 
 
 def _to_exponent(node: Binary, dy: Tensor) -> Tensor:
-    a, y = node.load(0), node.load(2)
-    zero = ops.scalar_op("eq", 0)(a)
+    a, b, y = node.load(0), node.load(1), node.load(2)
+    # 0 ** b is constant for b > 0 and has no slope at 0, but falls from infinity below it.
+    zero = ops.op("binary", f="and")(ops.scalar_op("eq", 0)(a), ops.scalar_op("ge", 0)(b))
     log = ops.where(zero, ops.full((), 0, a), ops.op("unary", f="log")(a))
     return ops.mul(dy, ops.mul(y, log))
 

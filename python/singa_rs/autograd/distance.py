@@ -151,7 +151,7 @@ def cosine_embedding_loss(
     if a.rank not in (1, 2) or a.shape != b.shape or t.shape != a.shape[:-1]:
         shapes = f"{a.shape}, {b.shape}, {t.shape}"
         raise ShapeError(f"{name}: got shapes {shapes}, want (N, D), (N, D), (N,)")
-    cosine = _cosine(a, b, a.rank - 1, 1e-8)
+    cosine = _cosine(a, b, a.rank - 1, 1e-6)  # PyTorch adds 1e-12 to the squares of lengths
     terms = Where(ops.scalar_op("gt", 0)(t))(1 - cosine, _relu(cosine - margin))[0]
     return reduced(terms, reduction, dtype)
 

@@ -134,8 +134,8 @@ class Pad(KeepsShape):
         if not isinstance(name, str) or name not in _FILLS:
             raise ValueError(f"pad: got mode {mode!r}, want one of {', '.join(_FILLS)}")
         self.mode = _FILLS[name]
-        if min(self.pads, default=0) < 0:
-            raise ValueError(f"pad: got pads {self.pads}, want none below 0")
+        if any(not 0 <= n < 2**60 for n in self.pads):
+            raise ValueError(f"pad: got pads {self.pads}, want numbers from 0 to below 2**60")
 
     def forward(self, x: Tensor) -> Tensor:
         rank = x.rank

@@ -266,8 +266,8 @@ def interpolate(
     """Images, lines or volumes enlarged or shrunk to `size` or by `scale` (ONNX Resize, PyTorch
     interpolate). Neighbours beyond an edge are the elements at the edge.
 
-    Every mode is PyTorch's by default; its `align_corners=True` is `coordinates="align_corners"`,
-    its "area" `adaptive_avg_pool`.
+    Every mode is PyTorch's by default, and so are its keywords `scale_factor` and `align_corners`,
+    which is `coordinates="align_corners"`; its "area" is `adaptive_avg_pool`.
 
     Args:
         x: (N, C, *spatial) unless `axes` says otherwise. Integers become float32, except by

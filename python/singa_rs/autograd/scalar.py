@@ -54,8 +54,10 @@ def _pow(node: WithNumber, dy: Tensor, n: float) -> Tensor:
 
 
 def _number_to_the(node: WithNumber, dy: Tensor, n: float) -> Tensor:
-    log = math.log(n) if n > 0 else 0.0 if n == 0 else math.nan
-    return ops.mul(dy, ops.scale(node.load(1), log))
+    slope = ops.scale(node.load(1), math.log(n) if n > 0 else math.nan if n else -math.inf)
+    if n == 0:  # as in the rule of Pow
+        slope = ops.where(ops.scalar_op("ge", 0)(node.load(0)), ops.full((), 0, dy), slope)
+    return ops.mul(dy, slope)
 
 
 def to_divisor(node: Rule, dy: Tensor, _: float = 0) -> Tensor:

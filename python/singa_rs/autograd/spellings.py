@@ -34,6 +34,7 @@ _PYTORCH_OF = {
     "index_copy": {"index": "indices", "source": "updates"},
     "index_fill": {"index": "indices"},
     "index_select": {"index": "indices"},
+    "interpolate": {"scale_factor": "scale", "align_corners": "coordinates"},
     "layer_norm": {"weight": "scale"},
     "nanquantile": {"interpolation": "method"},
     "norm": {"p": "ord"},
@@ -123,15 +124,24 @@ def respelt(
         own = names.get(key, key)
         if own in given:
             raise TypeError(f"{name}: got both {given[own][0]} and {key}, want one of them")
-        given[own] = key, _ddof(name, value) if key == "unbiased" else value
+        given[own] = key, _VALUES[key](name, value) if key in _VALUES else value
     _check_meaning(name, given)
     return {own: value for own, (key, value) in given.items() if key in kwargs}
 
 
-def _ddof(name: str, unbiased: Any) -> int:
-    if not isinstance(unbiased, (bool, np.bool_)):
-        raise TypeError(f"{name}: got {unbiased!r} for unbiased, want a bool")
-    return int(unbiased)
+def _flag(name: str, key: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}: got {value!r} for {key}, want a bool")
+    return bool(value)
+
+
+#: What flags of PyTorch's are here.
+_VALUES: dict[str, Callable[[str, Any], Any]] = {
+    "align_corners": lambda name, value: (
+        "align_corners" if value is not None and _flag(name, "align_corners", value) else None
+    ),
+    "unbiased": lambda name, value: int(_flag(name, "unbiased", value)),
+}
 
 
 def _check_meaning(name: str, given: Mapping[str, tuple[str, Any]]) -> None:

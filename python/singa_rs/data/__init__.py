@@ -1,7 +1,5 @@
 """Reading data sets: files of usual formats, and batches of them for training."""
 
-from typing import TYPE_CHECKING
-
 from .. import elsewhere, errors
 from .batching import batches
 from .cifar import load_cifar10, load_cifar100, read_cifar
@@ -34,13 +32,6 @@ __all__ = [
     "set_seed",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
-
+elsewhere.closed(globals())
 
 errors.name_functions(globals(), {"rng"})

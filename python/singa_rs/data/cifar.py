@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import files
 from ..errors import CheckpointError
+from ..refusals import strict_flag
 from . import pickles
 
 _PIXELS = 3 * 32 * 32
@@ -61,9 +62,7 @@ def read_cifar(
 def _check(op: str, classes: Any, coarse: Any) -> None:
     if isinstance(classes, bool) or classes not in (10, 100):
         raise ValueError(f"{op}: got classes {classes!r:.80}, want 10 or 100")
-    if not isinstance(coarse, (bool, np.bool_)):
-        raise TypeError(f"{op}: got coarse {coarse!r:.80}, want a bool")
-    if coarse and classes == 10:
+    if strict_flag(coarse, f"{op}: coarse") and classes == 10:
         raise ValueError(f"{op}: got coarse=True, but CIFAR-10 has no coarse labels")
 
 

@@ -77,9 +77,8 @@ class ImageBatchIter:
             )
         if not isinstance(delimiter, str) or not delimiter:
             raise TypeError(f"ImageBatchIter: got delimiter {delimiter!r:.80}, want text")
-        if not isinstance(shuffle, (bool, np.bool_)):
-            raise TypeError(f"ImageBatchIter: got shuffle {shuffle!r:.80}, want a bool")
-        self.image_transform, self.shuffle, self.delimiter = image_transform, shuffle, delimiter
+        self.shuffle = refusals.strict_flag(shuffle, "ImageBatchIter: shuffle")
+        self.image_transform, self.delimiter = image_transform, delimiter
         self.image_folder = (
             "" if image_folder is None else files.path_of("ImageBatchIter", image_folder)
         )

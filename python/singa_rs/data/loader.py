@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -107,10 +108,23 @@ class DataLoader:
         self.dataset, self.workers, self.device = dataset, workers, device
         self._check({"collate": collate, "transform": transform})
         self._job = Job(self._source, self.seed, collate, transform, self._share)
-        self._place = Place(0, 0)
+        self._begin(Place(0, 0))
+
+    def _begin(self, place: Place) -> None:
+        """Gives the loader a place, and neither workers nor iterations."""
+        self._place = place
         self._lasting: Workers | None = None
         self._end_lasting: Callable[[], Any] = _nothing
         self._open: weakref.WeakSet[Batches] = weakref.WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = vars(self).copy()
+        del state["_lasting"], state["_end_lasting"], state["_open"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin(copy(self._place))
 
     def _check(self, functions: dict[str, Any]) -> None:
         """Refuses settings that are not among those which there are."""

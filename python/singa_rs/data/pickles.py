@@ -76,24 +76,34 @@ def loads(raw: bytes) -> Any:
     try:
         for instruction, argument, _place in pickletools.genops(raw):
             if instruction.name == "STOP":
-                return _finished(machine.pop())
+                return _plain(machine.pop())
             machine.run(instruction.name, argument)
     except (IndexError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"is a damaged pickle: {error!r}") from error
     raise ValueError("is a damaged pickle: it does not end")
 
 
-def _finished(value: Any) -> Any:
-    """A value with arrays in the place of their descriptions."""
-    if isinstance(value, _Array):
-        if value.value is None:
-            raise ValueError("has an array without a value")
-        return value.value
-    if isinstance(value, dict):
-        return {key: _finished(one) for key, one in value.items()}
-    if isinstance(value, (_Name, _Type)):
+class _Arguments(tuple[Any, ...]):
+    """A tuple that has more in it than plain values and arrays: what describes an array."""
+
+    __slots__ = ()
+
+
+def _plain(value: Any) -> Any:
+    """A value, or the array that it describes."""
+    if isinstance(value, (_Name, _Type, _Arguments)):
         raise ValueError("has more than plain values and arrays")
-    return value
+    if not isinstance(value, _Array):
+        return value
+    if value.value is None:
+        raise ValueError("has an array without a value")
+    return value.value
+
+
+def _grouped(items: list[Any]) -> tuple[Any, ...]:
+    if any(isinstance(one, (_Name, _Type, _Arguments)) for one in items):
+        return _Arguments(items)
+    return tuple(map(_plain, items))
 
 
 class _Machine:
@@ -149,22 +159,22 @@ class _Machine:
 
     def group(self, count: int) -> None:
         """A tuple of the values on top."""
-        self._stack.append(tuple([self.pop() for _ in range(count)][::-1]))
+        self._stack.append(_grouped([self.pop() for _ in range(count)][::-1]))
 
     def extend(self, items: list[Any]) -> None:
         """Adds items to the list on top."""
         if type(self._stack[-1]) is not list:
             raise ValueError("is a damaged pickle: items of what is no list")
-        self._stack[-1].extend(_finished(one) for one in items)
+        self._stack[-1].extend(map(_plain, items))
 
     def fill(self, items: list[Any]) -> None:
         """Adds keys and values to the dictionary on top."""
         if type(self._stack[-1]) is not dict or len(items) % 2:
             raise ValueError("is a damaged pickle: items of what is no dictionary")
         for key, value in zip(items[::2], items[1::2], strict=True):
-            if not isinstance(key, (str, bytes)):  # hashing nested tuples may take forever
+            if type(key) not in (str, bytes):  # hashing nested tuples may take forever
                 raise ValueError("has a dictionary whose keys are not text")
-            self._stack[-1][key] = value
+            self._stack[-1][key] = _plain(value)
 
     def dictionary(self, _argument: None) -> None:
         """A dictionary of the keys and values above the mark."""
@@ -233,9 +243,9 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "LONG_BINGET": _Machine.recall,
     "GLOBAL": _Machine.name,
     "STACK_GLOBAL": _Machine.name_from_stack,
-    "TUPLE": lambda machine, _: machine._stack.append(tuple(machine.above_mark())),
+    "TUPLE": lambda machine, _: machine._stack.append(_grouped(machine.above_mark())),
     "DICT": _Machine.dictionary,
-    "LIST": lambda machine, _: machine._stack.append(machine.above_mark()),
+    "LIST": lambda machine, _: machine._stack.append([*map(_plain, machine.above_mark())]),
     "TUPLE1": lambda machine, _: machine.group(1),
     "TUPLE2": lambda machine, _: machine.group(2),
     "TUPLE3": lambda machine, _: machine.group(3),

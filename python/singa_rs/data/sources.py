@@ -68,15 +68,20 @@ class Indexed(Source):
         return [self._dataset[int(i)] for i in task]
 
 
+class Samples(Source):
+    """What others have read: tasks are the samples themselves."""
+
+    def samples(self, task: list[Any]) -> list[Any]:
+        """The samples as they were read."""
+        return task
+
+
 class Stream(Source):
     """An iterable, which one thread reads; workers stack and transform its samples."""
 
     def __init__(self, dataset: Iterable[Any]) -> None:
         self._dataset = dataset
         self._is_used_up = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}  # workers get the samples, and an iterator cannot be copied
 
     def read(self, size: int, start: int, is_whole: bool, around: Around) -> Iterator[list[Any]]:
         """The samples in groups of `size`, without the first `start` groups; with a smaller last
@@ -96,10 +101,6 @@ class Stream(Source):
                 )
             self._is_used_up = True
         return _groups(samples, size, start, is_whole, around)
-
-    def samples(self, task: list[Any]) -> list[Any]:
-        """The samples as they were read."""
-        return task
 
 
 def _groups(
@@ -163,7 +164,9 @@ class Job:
         transform: Callable[[Any], Any] | None,
         share: Share,
     ) -> None:
-        self._source, self._seed, self._share = source, seed, share
+        # Workers get the samples of an iterable, which may not be one that can be copied.
+        self._source = Samples() if isinstance(source, Stream) else source
+        self._seed, self._share = seed, share
         self._stack, self._transform = stack, transform
 
     def reading(self, epoch: int, number: int) -> AbstractContextManager[None]:

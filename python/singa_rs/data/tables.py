@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import files
 from ..errors import CheckpointError
-from ..refusals import count
+from ..refusals import count, strict_flag
 
 _TYPES = ("float32", "float64", "int32", "int64")
 
@@ -49,8 +49,7 @@ def read_csv(
     name = files.path_of("read_csv", path)
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise ValueError(f"read_csv: got delimiter {delimiter!r:.80}, want one character")
-    if not isinstance(header, (bool, np.bool_)):
-        raise TypeError(f"read_csv: got header {header!r:.80}, want a bool")
+    header = strict_flag(header, "read_csv: header")
     table = _Table(_type(dtype), _columns(columns), _missing(missing))
     with files.reading("read_csv", name) as file:
         text = io.TextIOWrapper(file, "utf-8-sig", newline="")

@@ -1,7 +1,5 @@
 """Layers. Names and arguments as in SINGA's `layer`."""
 
-from typing import TYPE_CHECKING
-
 from .. import elsewhere
 from .activation import (
     ELU,
@@ -331,10 +329,4 @@ __all__ = [
     "ZeroPad3d",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
+elsewhere.closed(globals())

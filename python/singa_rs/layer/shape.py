@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -140,6 +141,8 @@ class Identity(Layer):
 class Sequential(Layer):
     """Layers, or other callables, in sequence; each gets the result of the one before."""
 
+    _order: tuple[str, ...] = ()
+
     def __init__(self, *steps: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
         """Names are indices (`0.W`), or the keys of a single mapping.
 
@@ -154,11 +157,18 @@ class Sequential(Layer):
             if isinstance(single, (list, tuple)):
                 steps = tuple(single)
             named = {str(index): step for index, step in enumerate(steps)}
-        self._functions = {}
-        self._order = tuple(named)
+        self._take(named)
+
+    def _take(self, named: dict[str, Callable[..., Any]]) -> None:
+        """Has these steps, and no others."""
         for name, step in named.items():
             if not callable(step):
                 raise TypeError(f"Sequential: got {step!r} for step {name!r}, want a callable")
+        for name in set(self._order) & set(self._layer_node.registered):
+            delattr(self, name)
+        self._functions = {}
+        self._order = tuple(named)
+        for name, step in named.items():
             if isinstance(step, Layer):
                 self.register_layers({name: step})
             else:
@@ -172,6 +182,10 @@ class Sequential(Layer):
 
     def __getitem__(self, index: int) -> Callable[..., Any]:
         return self._step(self._order[index])
+
+    def __setitem__(self, index: int, step: Callable[..., Any]) -> None:
+        name = self._order[operator.index(index)]
+        self._take({**{one: self._step(one) for one in self._order}, name: step})
 
     def _step(self, name: str) -> Callable[..., Any]:
         function = self._functions.get(name)

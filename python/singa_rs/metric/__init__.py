@@ -5,8 +5,6 @@ after `reset()`; `Module.fit` takes them as `metrics=`. Each function is one suc
 call. The order is always outputs, then targets, which is not scikit-learn's.
 """
 
-from typing import TYPE_CHECKING
-
 from .. import elsewhere, errors
 from .classes import ConfusionMatrix, F1Score, PrecisionScore, RecallScore, TopKAccuracy
 from .functions import (
@@ -53,13 +51,6 @@ __all__ = [
     "top_k_accuracy",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
-
+elsewhere.closed(globals())
 
 errors.name_functions(globals())

@@ -1,7 +1,5 @@
 """Optimizers and schedules. Names and arguments as in SINGA's `opt`."""
 
-from typing import TYPE_CHECKING
-
 from .. import elsewhere
 from .adaptive import AdaGrad, Adam, AdamW, Lion, RMSProp
 from .average import MovingAverage
@@ -52,10 +50,4 @@ __all__ = [
     "warmup",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # so that checkers refuse what the module does not have
-    __getattr__ = elsewhere.absent(__name__)
+elsewhere.closed(globals())

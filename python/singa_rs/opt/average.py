@@ -107,8 +107,8 @@ class MovingAverage(Scheduled):
         as `copy_to`."""
         pairs = self._pairs("MovingAverage.applied", params)
         before = [param.clone().detach() for param, _ in pairs]
-        self.copy_to(params)
         try:
+            self.copy_to(params)
             yield
         finally:
             for (param, _), value in zip(pairs, before, strict=True):

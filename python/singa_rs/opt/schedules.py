@@ -260,7 +260,10 @@ class OnPlateau(DecayScheduler):
         """Whole numbers from 0, `factor` from 0 to 1.
 
         Args:
-            threshold: how much better than the best a metric must be, relative to the best.
+            threshold: how much better than the best a metric must be, relative to the best: below
+                `best * (1 - threshold)`, or, if it should be large, above
+                `best * (1 + threshold)`. As in PyTorch, that is also so of negative metrics, with
+                which a slightly worse one counts as better; 0 suits these.
             cooldown: how many observations after a reduction do not count.
             min_value: below which the value is not reduced.
             mode: whether the metric should be small, "min", or large, "max".

@@ -109,10 +109,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 _numbers = itertools.count()
 
 
@@ -388,8 +384,7 @@ from ..compat.raw import RawTensor  # noqa: E402
 from ..compat.raw import raw as _raw  # noqa: E402
 from .placeholder import Placeholder  # noqa: E402
 
-__getattr__ = _elsewhere.absent(__name__)
-
+_elsewhere.closed(globals())
 
 #: SINGA's spelling.
 PlaceHolder = Placeholder

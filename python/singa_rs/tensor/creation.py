@@ -282,11 +282,13 @@ def arange(
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (number(v, "arange") for v in (start, stop, step))
     is_whole = all(isinstance(v, int) for v in (start, stop, step))
+    got = f"start {start}, stop {stop}, step {step}"
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
-        got = f"start {start}, stop {stop}, step {step}"
         raise ValueError(f"arange: got {got}, want finite numbers and a step other than 0")
-    count = -((start - stop) // step) if is_whole else math.ceil((stop - start) / step)
-    count, default = max(0, count), int32 if is_whole else float32
+    count = -((start - stop) // step) if is_whole else (stop - start) / step
+    if not count < 2**60:
+        raise ValueError(f"arange: got {got}, want fewer than 2**60 numbers")
+    count, default = max(0, math.ceil(count)), int32 if is_whole else float32
     name = _core.dtype(default if dtype is None else dtype).name
     to = located(device)
     return _core.Op("arange", device=to, start=start, step=step, count=count, dtype=name)()

@@ -136,9 +136,10 @@ def to_storage(op: str, array: np.ndarray, dtype: DType) -> np.ndarray:
     # NumPy counts int64 to float64 as a safe cast, although it rounds.
     is_wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
     is_safe = dtype != bfloat16 and np.can_cast(array.dtype, want, "safe")
-    if not (is_safe and not is_wide) and not _survive(array, dtype):
-        raise DTypeError(f"{op}: got values of {array.dtype} that {dtype.name} cannot hold")
-    return array.astype(want, copy=False)
+    with np.errstate(all="ignore"):  # the program's settings are for its own arithmetic
+        if not (is_safe and not is_wide) and not _survive(array, dtype):
+            raise DTypeError(f"{op}: got values of {array.dtype} that {dtype.name} cannot hold")
+        return array.astype(want, copy=False)
 
 
 def _storage(array: np.ndarray, dtype: DType) -> np.dtype:
@@ -163,9 +164,8 @@ def _stay_finite(array: np.ndarray, dtype: DType) -> bool:
     # Neither NaN nor an infinity is less, and nothing far below the limit is rounded up to it.
     if float(np.abs(array).max()) < _TOO_LARGE[dtype.name] / 2:
         return True
-    with np.errstate(all="ignore"):
-        made = array.astype(_storage(array, dtype))
-        lost = np.isinf(made) if dtype != bfloat16 else np.abs(made) >= _TOO_LARGE["bfloat16"]
+    made = array.astype(_storage(array, dtype))
+    lost = np.isinf(made) if dtype != bfloat16 else np.abs(made) >= _TOO_LARGE["bfloat16"]
     return not np.any(lost & np.isfinite(array))
 
 

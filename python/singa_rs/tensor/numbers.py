@@ -46,8 +46,8 @@ def _is_extension(dtype: np.dtype) -> bool:
 
 def _is_masked(value: Any) -> bool:
     """Whether an array has masked elements. Does not import `numpy.ma`, which few programs use."""
-    masked = sys.modules.get("numpy.ma")
-    return masked is not None and masked.is_masked(value)
+    is_masked = getattr(sys.modules.get("numpy.ma"), "is_masked", None)  # None while it loads
+    return is_masked is not None and is_masked(value)
 
 
 def as_array(value: Any, op: str) -> np.ndarray:

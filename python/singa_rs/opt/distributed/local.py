@@ -161,13 +161,13 @@ class LocalSGD(Watched):
         steps = size(found["local_steps"], f"{name}: local_steps", 0)
         place = size(found.get("place", steps % self.every), f"{name}: place", 0)
         self.opt._staged_states(found["inner"])
+        warn_of_place(name, found)  # which may be raised as an error
         if self.outer is not None:
             write = self._anchors.staged(name, ANCHOR, mapping(found[ANCHOR], f"{name}: {ANCHOR}"))
             self.outer.set_states(found["outer"])
             write()
             self._anchored = set(found[ANCHOR])
         self.opt.set_states(found["inner"])
-        warn_of_place(name, found)
         self.local_steps, self._place = steps, place
 
     def _look_in(self, model: Any) -> None:
