@@ -33,10 +33,14 @@ def with_shape(function: Callable) -> Callable:
     return lambda x, *parameters: function(x, x.shape[1:], *parameters)
 
 
+def both(array: np.ndarray) -> tuple[tensor.Tensor, torch.Tensor]:
+    """An array of either library."""
+    return tensor.from_numpy(array), torch.from_numpy(array)
+
+
 def vector(length: int) -> tuple[tensor.Tensor, torch.Tensor]:
     """A vector of either library."""
-    array = RNG.normal(size=length).astype(np.float32)
-    return tensor.from_numpy(array), torch.from_numpy(array)
+    return both(RNG.normal(size=length).astype(np.float32))
 
 
 def products(k: int, n: int) -> Iterator[tuple]:
@@ -50,12 +54,17 @@ def products(k: int, n: int) -> Iterator[tuple]:
 
 _PLACES = RNG.integers(0, 1000, (1000, 1000))
 #: Places along the last axis, of either library.
-PLACES = tensor.from_numpy(_PLACES), torch.from_numpy(_PLACES)
+PLACES = both(_PLACES)
+
+
+#: Places along the last axis of (256, 1024) and what meets there; rows of 1,000 and what is added.
+INTO, MET = both(_PLACES[:256, :900]), both(RNG.normal(size=(256, 900)).astype(np.float32))
+ROWS, ADDED = both(_PLACES[:5].ravel()), both(RNG.normal(size=(5000, 256)).astype(np.float32))
 
 _LABELS = RNG.integers(0, 8192, 512)
 _LABELS[::4] = -100
 #: Classes of rows, a quarter of which does not count, of either library.
-LABELS = tensor.from_numpy(_LABELS), torch.from_numpy(_LABELS)
+LABELS = both(_LABELS)
 
 #: name, shape, ours, PyTorch's, whether a gradient is timed, too.
 CASES = [
@@ -117,6 +126,24 @@ CASES = [
             ((8, 64, 112, 112), 3, 2),
         )
     ),
+    *(
+        (
+            f"scatter_reduce {how}",
+            (256, 1024),
+            lambda x, how=how: autograd.scatter_reduce(x, 1, INTO[0], MET[0], how),
+            lambda x, how=how: x.scatter_reduce(1, INTO[1], MET[1], how),
+            True,
+        )
+        for how in ("sum", "prod", "amax")
+    ),
+    (
+        "index_add",
+        (1000, 256),
+        lambda x: autograd.index_add(x, 0, ROWS[0], ADDED[0]),
+        lambda x: x.index_add(0, ROWS[1], ADDED[1]),
+        True,
+    ),
+    ("roll", (512, 1024), lambda x: autograd.roll(x, 3, 1), lambda x: torch.roll(x, 3, 1), True),
     ("remainder", (512, 1024), lambda x: x % 0.3, lambda x: x % 0.3, True),
     *(
         (
