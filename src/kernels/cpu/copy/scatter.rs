@@ -39,29 +39,33 @@ type Joined = Box<dyn Fn(&Io, Line) + Send + Sync>;
 
 fn joined(op: &Scatter, x: &Meta) -> Result<Joined> {
     macro_rules! numbers {
-        ($join:ident) => {
+        ($join:ident, $has_rows:literal) => {
             crate::dispatch!(wide x.dtype,
-                T => at_places(|at: T, update: T| at.$join(update)),
+                T => at_places::<T, $has_rows>(|at, update| at.$join(update)),
                 else => return Err(only_stored(op.name(), x.dtype)))
         };
     }
     Ok(match op.join {
-        Join::None => by_size!(x.dtype.size(), T => at_places(|_: T, update| update)),
-        Join::Add => numbers!(plus),
-        Join::Mul => numbers!(times),
-        Join::Max => numbers!(larger),
-        Join::Min => numbers!(smaller),
+        Join::None => by_size!(x.dtype.size(), T => at_places::<T, true>(|_, update| update)),
+        Join::Add => numbers!(plus, true),
+        Join::Mul => numbers!(times, false),
+        Join::Max => numbers!(larger, false),
+        Join::Min => numbers!(smaller, false),
     })
 }
 
-fn at_places<T: Copy + 'static>(join: impl Fn(T, T) -> T + Send + Sync + 'static) -> Joined {
+/// `HAS_ROWS` says whether adjacent elements of one place have a loop of their own.
+fn at_places<T: Copy + 'static, const HAS_ROWS: bool>(
+    join: impl Fn(T, T) -> T + Send + Sync + 'static,
+) -> Joined {
     Box::new(move |io, line| {
         let (y, updates) = (io.output::<T>(0), io.input::<T>(2));
-        line.each(io, |from, to| {
+        let visit = |from, to| {
             // SAFETY: the places are within the axis; what meets at one element is in lines that
             // belong to one thread.
             unsafe { *y.offset(to) = join(*y.offset(to), *updates.offset(from)) }
-        });
+        };
+        if HAS_ROWS { line.each(io, visit) } else { line.each_apart(io, visit) }
     })
 }
 
