@@ -329,6 +329,10 @@ def _is_users(error: Exception) -> bool:
     return False
 
 
+#: What `inspect` finds takes longer than the rest of an explanation.
+_signature = lru_cache(maxsize=512)(inspect.signature)
+
+
 def _explained(
     op: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception
 ) -> Exception:
@@ -340,7 +344,7 @@ def _explained(
     if says_it and not is_refused:
         return error
     try:
-        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+        bound = _signature(function).bind(*args, **kwargs).arguments
     except TypeError as wrong:
         hint = wanted(text if is_refused else str(wrong), function, kwargs)
         if function.__name__ == "__init__" and any(map(_is_array, args[1:])):
@@ -368,7 +372,7 @@ def _is_plain(error: Exception) -> bool:
 
 def _misfit(function: Callable[..., Any], given: dict[str, Any]) -> tuple[str, Any, str] | None:
     """The first argument that does not match its annotation: name, value and annotation."""
-    parameters = inspect.signature(function).parameters
+    parameters = _signature(function).parameters
     for name, value in given.items():
         want = parameters[name].annotation
         want = _ALIASES.get(want, want)

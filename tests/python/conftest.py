@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from quick_start import quick_start  # noqa: E402, F401
 from singa_rs import _core, autograd  # noqa: E402
 from singa_rs.data import draws  # noqa: E402
 from singa_rs.module import modes  # noqa: E402
@@ -28,6 +30,12 @@ def pytest_collection_modifyitems(items):
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
         if case and (case.family in NOT_ON_GPUS or "producer" in case.attrs):
             item.add_marker(pytest.mark.skip(reason="no kernel for GPUs"))
+
+
+def pytest_collection_finish():
+    """The collector leaves out what collecting has made, some million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from recorded import replays
 from singa_rs import dist, layer, opt, tensor
 from singa_rs.module import Module
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 METHODS = {
     "dense": lambda: opt.DistOpt(opt.SGD(1.0)),

@@ -9,6 +9,8 @@ import pytest
 from singa_rs import autograd, dist, opt, tensor
 from singa_rs.errors import DistError, GraphError
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 
 

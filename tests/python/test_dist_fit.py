@@ -6,6 +6,8 @@ from singa_rs import autograd, dist, layer, metric, module, opt, tensor
 from singa_rs.data import DataLoader
 from singa_rs.module import callbacks
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 4)).astype(np.float32)

@@ -9,6 +9,8 @@ from singa_rs.errors import ShapeError
 from singa_rs.module import Module
 from singa_rs.opt.distributed import local
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 STEPS = 24
 

@@ -8,6 +8,8 @@ from singa_rs.module import Module
 from sklearn.datasets import load_digits
 from test_dist_opt import SMALL, TIMEOUT, alone, assert_equal, train
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("given", [{}, {"threshold": SMALL}, {"rank": 1}], ids=str)

@@ -13,14 +13,14 @@ from singa_rs import dist
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 TESTS = Path(__file__).parent
-#: Runs a function of `dist_programs` on each rank, and writes what it returns.
+#: Runs functions of `dist_programs` on each rank, and writes what they return.
 RUN = """
 import pickle, sys
 import dist_programs
 from singa_rs import dist
-name, arguments, folder = sys.argv[1:]
+calls, folder = sys.argv[1:]
 dist.init(timeout=20)
-made = getattr(dist_programs, name)(*eval(arguments))
+made = [getattr(dist_programs, name)(*arguments) for name, arguments in eval(calls)]
 with open(f"{folder}/{dist.rank()}", "wb") as file:
     pickle.dump(made, file)
 """
@@ -41,6 +41,17 @@ except dist.DistError as error:
     print(f"heard: {error}", flush=True)
 """
 
+#: Functions of `dist_programs`, with their arguments.
+CALLS = [
+    ("reduced", ("sum", "float32", (300, 101))),
+    ("reduced", ("mean", "float64", (7, 5))),
+    ("reduced", ("max", "int32", (7, 5))),
+    ("over", ("float16", (90, 50), 1.0)),
+    ("over", ("sparse", (90, 50), 0.02)),
+    ("moved", ("float32",)),
+    ("overlapped", ()),
+]
+
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
     reason="MPI is not installed: pip install singa-rs[mpi]",
@@ -54,9 +65,9 @@ def launched(n, program, *arguments, options=()):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def on_ranks(n, name, arguments, folder):
-    """What a function of `dist_programs` returns on each rank."""
-    done = launched(n, RUN, name, repr(arguments), folder)
+def on_ranks(n, folder):
+    """What the calls return on each rank."""
+    done = launched(n, RUN, repr(CALLS), folder)
     assert done.returncode == 0, done.stderr
     return [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(n)]
 
@@ -67,23 +78,13 @@ def same(one, other):
     return np.array_equal(one, other)
 
 
+@pytest.mark.usefixtures("quick_start")
 @pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("reduced", ("sum", "float32", (300, 101))),
-        ("reduced", ("mean", "float64", (7, 5))),
-        ("reduced", ("max", "int32", (7, 5))),
-        ("over", ("float16", (90, 50), 1.0)),
-        ("over", ("sparse", (90, 50), 0.02)),
-        ("moved", ("float32",)),
-        ("overlapped", ()),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value)),
-)
-def test_the_bits_of_shared_memory(n, name, arguments, tmp_path):
-    want = dist.spawn(getattr(programs, name), n, arguments, timeout=30.0)
-    assert same(on_ranks(n, name, arguments, tmp_path), want)
+def test_the_bits_of_shared_memory(n, tmp_path):
+    for at, made in enumerate(zip(*on_ranks(n, tmp_path), strict=True)):
+        name, arguments = CALLS[at]
+        want = dist.spawn(getattr(programs, name), n, arguments, timeout=30.0)
+        assert same(made, want), (name, arguments)
 
 
 def test_a_rank_that_fails_is_named():

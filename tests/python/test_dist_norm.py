@@ -8,6 +8,8 @@ from singa_rs.dist.functional import all_reduce
 from singa_rs.errors import GraphError, ShapeError
 from singa_rs.module import Module
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 #: The rows of each rank's part of a batch.
 EVEN, UNEVEN = {2: (4, 4), 3: (3, 3, 3)}, {2: (1, 6), 3: (5, 1, 2)}

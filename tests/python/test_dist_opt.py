@@ -13,6 +13,8 @@ from singa_rs.dist.meeting import NcclIdHolder
 from singa_rs.module import Module
 from singa_rs.opt.distributed.warm_up import density
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 #: Gradients of the small models in several buckets.
 SMALL = 60

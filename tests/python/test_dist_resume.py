@@ -6,6 +6,8 @@ import pytest
 from singa_rs import autograd, device, dist, opt, tensor
 from singa_rs.data import DataLoader
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 BATCH, STEPS = 24, 50
 #: The inner optimizer, its options, what DistOpt is given, and whether gradients add up.

@@ -8,6 +8,8 @@ from singa_rs import _core, autograd, device, dist, layer, opt, tensor
 from singa_rs.module import Module
 from singa_rs.opt.distributed.layout import Layout
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 
 

@@ -8,6 +8,8 @@ import pytest
 from singa_rs import dist, opt, tensor
 from singa_rs.errors import ShapeError
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 OPTIMIZERS = {
     "sparse": lambda: opt.DistOpt(opt.SGD(0.1)),

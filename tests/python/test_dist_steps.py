@@ -7,6 +7,8 @@ from recorded import replays
 from singa_rs import autograd, device, dist, layer, opt, tensor
 from singa_rs.module import Module
 
+pytestmark = pytest.mark.usefixtures("quick_start")
+
 TIMEOUT = 60.0
 
 

@@ -148,6 +148,7 @@ def _bytes(scheme):
     return dist.bytes_sent() - before
 
 
+@pytest.mark.usefixtures("quick_start")
 @pytest.mark.parametrize("scheme", DIST)
 def test_bytes_are_those_that_ranks_send(scheme):
     net, x, y = compiled()

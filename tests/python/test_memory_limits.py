@@ -16,7 +16,7 @@ cpu, x, keep = device.get_default_device(), tensor.ones((16,)), []
 (tensor.ones((300, 200)) @ tensor.ones((200, 100))).to_numpy()
 statm = open("/proc/self/statm").read().split()
 used = int(statm[0 if limit == resource.RLIMIT_AS else 5]) * resource.getpagesize()
-resource.setrlimit(limit, (used + (160 << 20),) * 2)
+resource.setrlimit(limit, (used + (96 << 20),) * 2)
 
 
 class Net(module.Module):

@@ -339,6 +339,7 @@ def told(kind, how):
     return getattr(optimizer, "calls", []), [p.numpy() for p in params]
 
 
+@pytest.mark.usefixtures("quick_start")
 @pytest.mark.parametrize("how", [*WAYS[1:3], "backward_and_partial_update"])
 def test_exchanges_of_ones_own(how):
     own, plain = (dist.spawn(told, 2, args=(kind, how)) for kind in (Told, opt.DistOpt))
