@@ -70,6 +70,9 @@ $(VENV)/.ready: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
 	@touch $@
 
+# What is inlined into loops is marked so in the sources; elsewhere fewer copies are as fast, and the
+# library is 4% smaller.
+SMALLER := -- -Cllvm-args=-inline-threshold=100
 # Cargo knows what changed, so this always runs, and costs little if nothing did.
 build: $(VENV)/.ready
 	@command -v cargo > /dev/null || { echo "Rust is needed: https://rustup.rs"; exit 1; }
@@ -77,7 +80,7 @@ build: $(VENV)/.ready
 	    || [ "$$(uname)" != Linux ] \
 	    || echo "libgomp.so.1 is missing, so the slower portable kernels will run;" \
 	            "Debian and Ubuntu: apt-get install libgomp1" >&2
-	@$(BIN)/maturin develop --quiet --release --features emulate --extras demo,test,lint,mpi
+	@$(BIN)/maturin develop --quiet --release --features emulate --extras demo,test,lint,mpi $(SMALLER)
 
 # ---- use --------------------------------------------------------------------------------------
 
@@ -220,14 +223,14 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 
 ifeq ($(shell uname -sm),Linux x86_64)
-FOLDED := -- -Clink-arg=-Wl,--icf=all
+FOLDED := -Clink-arg=-Wl,--icf=all
 endif
 BUILD_WHEEL := maturin build --release --compression-level 9 --out dist
 # In a folder of its own, since the extension module of tests has the same name. The linker, LLD on
 # x86-64, keeps functions of the same instructions once.
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'zopflipy>=1.11'
-	$(BIN)/$(BUILD_WHEEL) --target-dir target/wheel $(FOLDED)
+	$(BIN)/$(BUILD_WHEEL) --target-dir target/wheel $(SMALLER) $(FOLDED)
 	$(BIN)/python .ci/repack.py dist
 	$(BIN)/python benches/python/wheel_size.py dist
 
@@ -236,7 +239,7 @@ wheel-aarch64: $(VENV)/.ready
 	rustup target add aarch64-unknown-linux-gnu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2'
 	PATH="$(BIN):$$PATH" $(BUILD_WHEEL) --zig --target aarch64-unknown-linux-gnu \
-	    --compatibility manylinux_2_28
+	    --compatibility manylinux_2_28 $(SMALLER)
 	$(BIN)/python benches/python/wheel_size.py dist
 
 # Debian and Ubuntu: apt-get install qemu-user g++-aarch64-linux-gnu.
