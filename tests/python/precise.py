@@ -48,6 +48,10 @@ def expm1(x: Number) -> Number:
     return x + x * x / 2 if abs(x) < TINY else exp(x) - 1
 
 
+def log1p(x: Number) -> Number:
+    return x - x * x / 2 if abs(x) < TINY else log(1 + x)
+
+
 def sin(x: Number) -> Number:
     x = x.remainder_near(2 * PI)
     return series(x, lambda n: -x * x / (2 * n * (2 * n + 1)))

@@ -42,7 +42,7 @@ _UNARY = [name for name in vars(Elementwise) if not name.startswith("_")]
 _OTHERS = """
     add sub mul div remainder floor_divide pow fmod hypot copysign heaviside xlogy xlog1py lerp
     addcmul addcdiv polygamma
-    log1p log2 log10 exp2 cbrt rsqrt sinc deg2rad rad2deg trunc frac logit
+    cbrt rsqrt sinc deg2rad rad2deg trunc frac logit
     clip leakyrelu elu selu hardsigmoid nan_to_num masked_fill tril triu cumsum cumprod
     index_add index_copy index_fill scatter_add addmm baddbmm
     clamp atan2 ldexp addmv addr addbmm scatter scatter_reduce index_put masked_scatter

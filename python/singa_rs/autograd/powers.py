@@ -1,5 +1,5 @@
-"""More functions element by element: logarithms and powers of other bases, roots, angles, parts of
-numbers. Recordings fuse what they are made of."""
+"""More functions element by element: roots, angles, parts of numbers. Recordings fuse what they are
+made of."""
 
 from __future__ import annotations
 
@@ -22,60 +22,6 @@ def _scalar(f: str, number: float, x: Tensor) -> Tensor:
     return ops.scalar_op(f, number)(x)
 
 
-class Log1p(Rule):
-    """`log(1 + x)`, accurate near 0 (NumPy log1p); integers become float32."""
-
-    keeps = ("xs",)
-
-    def forward(self, x: Tensor) -> Tensor:
-        # Rounding 1 + x changes the logarithm by a factor that is known (Kahan; Higham, 2002).
-        whole = _scalar("add", 1, x)
-        log, off = unary("log", whole), _scalar("sub", 1, whole)
-        near = ops.mul(log, ops.div(x, off))
-        made = ops.where(_scalar("eq", 0, off), x, near)
-        return ops.where(_scalar("eq", math.inf, x), x, made)
-
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy / (1 + x)`."""
-        return (ops.div(dys[0], _scalar("add", 1, self.load(0))),)
-
-
-class _Log(Rule):
-    """A logarithm that is exact for powers of its base."""
-
-    base: int
-    #: From which exponent on whole powers are told from their neighbours, by dtype.
-    least: dict[str, float] = {}
-    keeps = ("xs",)
-
-    def forward(self, x: Tensor) -> Tensor:
-        made = ops.scalar_op("mul", 1 / math.log(self.base))(unary("log", x))
-        whole = unary("rounde", made)
-        power = ops.scalar_op("pow", self.base, True)(whole)
-        is_power = ops.op("binary", f="eq")(power, x)
-        if (least := self.least.get(x.dtype.name)) is not None:
-            is_power = ops.op("binary", f="and")(is_power, ops.scalar_op("ge", least)(whole))
-        return ops.where(is_power, whole, made)
-
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy / (x log(base))`."""
-        return (ops.div(ops.scale(dys[0], 1 / math.log(self.base)), self.load(0)),)
-
-
-class Log2(_Log):
-    """Logarithms of base 2, exact for whole powers (NumPy log2); integers become float32."""
-
-    base = 2
-
-
-class Log10(_Log):
-    """Logarithms of base 10, exact for whole powers (NumPy log10); integers become float32."""
-
-    base = 10
-    # Denormal numbers are too far apart.
-    least = {"float16": -4, "bfloat16": -37, "float32": -37, "float64": -307}
-
-
 class Cbrt(Rule):
     """Cube roots, of negative numbers, too (NumPy cbrt); integers become float32."""
 
@@ -96,16 +42,7 @@ class Cbrt(Rule):
         return (ops.div(ops.scale(dys[0], 1 / 3), ops.mul(y, y)),)
 
 
-log1p = function(Log1p, "log1p", floating, methods="log1p", once=True)
-log2 = function(Log2, "log2", floating, methods="log2", once=True)
-log10 = function(Log10, "log10", floating, methods="log10", once=True)
 cbrt = function(Cbrt, "cbrt", floating, methods="cbrt", once=True)
-
-
-@public(methods="exp2")
-def exp2(x: Tensor) -> Tensor:
-    """`2 ** x` (NumPy exp2); integers become float32."""
-    return 2.0 ** floating(x)
 
 
 @public(methods="rsqrt")
@@ -185,7 +122,7 @@ def logit(x: Tensor, eps: float | None = None) -> Tensor:
     if eps is not None:
         low = within(eps, "logit: eps", 0, 0.5)
         x = x.clip(low, 1 - low)
-    return UNARY["log"](x) - log1p(-x)
+    return UNARY["log"](x) - UNARY["log1p"](-x)
 
 
 @public(methods="logical_not")

@@ -8,9 +8,9 @@ from ..tensor import Tensor
 from .casting import floating
 from .pairs import float_operands, of_logarithm
 from .parametrised import Polygamma
-from .powers import log1p
 from .precision import rounded_once
 from .table import as_method, public
+from .unary import FUNCTIONS as UNARY
 
 
 @public(Polygamma)
@@ -50,4 +50,4 @@ def xlog1py(a: Tensor, b: Any) -> Tensor:
     Raises:
         ShapeError: shapes that do not broadcast.
     """
-    return of_logarithm(*float_operands("xlog1py", a, b), log1p, -1)
+    return of_logarithm(*float_operands("xlog1py", a, b), UNARY["log1p"], -1)

@@ -206,6 +206,12 @@ class Elementwise:
         precision="wide",
         slope=lambda x: x.polygamma(1),
     )
+    exp2 = _Row(
+        "Exp2",
+        "`2 ** x` (NumPy exp2).",
+        precision="wide",
+        slope=lambda y: y * math.log(2),
+    )
     expm1 = _Row(
         "Expm1",
         "`exp(x) - 1`, accurate near 0 (NumPy expm1).",
@@ -229,6 +235,24 @@ class Elementwise:
         tensor=True,
         precision="wide",
         slope=lambda x: x.reciprocal(),
+    )
+    log10 = _Row(
+        "Log10",
+        "Logarithms of base 10, exact for its powers (NumPy log10).",
+        precision="wide",
+        slope=lambda x: (x * math.log(10)).reciprocal(),
+    )
+    log1p = _Row(
+        "Log1p",
+        "`log(1 + x)`, accurate near 0 (NumPy log1p).",
+        precision="wide",
+        slope=lambda x: (x + 1).reciprocal(),
+    )
+    log2 = _Row(
+        "Log2",
+        "Logarithms of base 2, exact for its powers (NumPy log2).",
+        precision="wide",
+        slope=lambda x: (x * math.log(2)).reciprocal(),
     )
     log_ndtr = _Row(
         "LogNdtr",

@@ -20,8 +20,9 @@
     inline double name(double x, double y) { return __builtin_##name(x, y); } \
     inline float name(float x, float y) { return __builtin_##name##f(x, y); }
 OF_ONE(acos) OF_ONE(acosh) OF_ONE(asin) OF_ONE(asinh) OF_ONE(atan) OF_ONE(atanh) OF_ONE(ceil)
-OF_ONE(cos) OF_ONE(cosh) OF_ONE(erf) OF_ONE(erfc) OF_ONE(exp) OF_ONE(expm1) OF_ONE(fabs)
-OF_ONE(floor) OF_ONE(lgamma) OF_ONE(log) OF_ONE(log1p) OF_ONE(rint) OF_ONE(round) OF_ONE(sin)
+OF_ONE(cos) OF_ONE(cosh) OF_ONE(erf) OF_ONE(erfc) OF_ONE(exp) OF_ONE(exp2) OF_ONE(expm1)
+OF_ONE(fabs) OF_ONE(floor) OF_ONE(lgamma) OF_ONE(log) OF_ONE(log1p) OF_ONE(log2) OF_ONE(log10)
+OF_ONE(rint) OF_ONE(round) OF_ONE(sin)
 OF_ONE(sinh) OF_ONE(sqrt) OF_ONE(tan) OF_ONE(tanh) OF_ONE(trunc)
 OF_TWO(copysign) OF_TWO(fmax) OF_TWO(fmin) OF_TWO(fmod) OF_TWO(pow)
 inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }

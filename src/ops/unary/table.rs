@@ -39,6 +39,21 @@ macro_rules! unary_rows {
             /// The natural logarithm.
             Log "log" COSTLY { x => x.log::<L>() } {} { Input; dy, x => dy / x }
                 ["log(x)", "dy / x"];
+            /// log(1 + x), accurate near 0.
+            Log1p "log1p" COSTLY { x => x.log1p::<L>() } {} { Input; dy, x => dy / (T::ONE + x) }
+                ["log1p(x)", "dy / (T(1) + x)"];
+            /// The logarithm of base 2, exact for its powers.
+            Log2 "log2" COSTLY { x => x.log2::<L>() } {}
+                { Input; dy, x => dy * T::of(std::f64::consts::LOG2_E) / x }
+                ["log2(x)", "dy * T(1.442695040888963407) / x"];
+            /// The logarithm of base 10, exact for its powers.
+            Log10 "log10" COSTLY { x => x.log10::<L>() } {}
+                { Input; dy, x => dy * T::of(std::f64::consts::LOG10_E) / x }
+                ["log10(x)", "dy * T(0.434294481903251828) / x"];
+            /// 2^x.
+            Exp2 "exp2" COSTLY { x => x.exp2::<L>() } {}
+                { Output; dy, y => dy * (y * T::of(std::f64::consts::LN_2)) }
+                ["exp2(x)", "dy * (y * T(0.693147180559945309))"];
             /// The square root.
             Sqrt "sqrt" CHEAP { x => x.sqrt() } {} { Output; dy, y => dy * T::of(0.5) / y }
                 ["sqrt(x)", "dy * T(0.5) / y"];

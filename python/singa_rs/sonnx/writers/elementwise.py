@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -59,10 +60,17 @@ def _silu(w: Writer, x: str, dtype: str) -> str:
     return w.node("Mul", [least, w.node("Sigmoid", [least])])
 
 
+def _log(w: Writer, x: str, dtype: str, base: int) -> str:
+    return w.node("Div", [w.node("Log", [x]), w.constant(math.log(base), dtype)])
+
+
 _COMPOSED: dict[str, Any] = {
     "square": lambda w, x, dtype: w.node("Mul", [x, x]),
     "expm1": expm1,
+    "exp2": lambda w, x, dtype: w.node("Pow", [w.constant(2, dtype), x]),
     "log1p": log1p,
+    "log2": partial(_log, base=2),
+    "log10": partial(_log, base=10),
     "round": _round,
     "silu": _silu,
     "not": lambda w, x, dtype: w.node("Not", [_truth(w, x, dtype)]),

@@ -89,10 +89,22 @@ pub fn exp_flushed_f32<L: Level>(x: f32) -> f32 {
 /// (2^n, e^r - 1) with x = n ln 2 + r, for float32 results: x is clamped to ±200.
 #[inline(always)]
 fn reduced_64<L: Level>(x: f64) -> (f64, f64) {
-    let x = if x > 200.0 { 200.0 } else { x };
-    let x = if x < -200.0 { -200.0 } else { x };
+    let x = clamped_64(x);
     let shifted = mad64::<L>(x, std::f64::consts::LOG2_E, ROUND_64);
-    let r = mad64::<L>(shifted - ROUND_64, -std::f64::consts::LN_2, x);
+    parts_64::<L>(shifted, mad64::<L>(shifted - ROUND_64, -std::f64::consts::LN_2, x))
+}
+
+/// x within ±200, or NaN.
+#[inline(always)]
+fn clamped_64(x: f64) -> f64 {
+    let x = if x > 200.0 { 200.0 } else { x };
+    if x < -200.0 { -200.0 } else { x }
+}
+
+/// (2^n, e^r - 1) for the integer n in the low bits of `shifted`, and r of at most half the logarithm
+/// of 2.
+#[inline(always)]
+fn parts_64<L: Level>(shifted: f64, r: f64) -> (f64, f64) {
     let tail = [
         0.4999999999976663,
         0.16666666666560553,
@@ -112,6 +124,15 @@ fn reduced_64<L: Level>(x: f64) -> (f64, f64) {
 pub(super) fn exp_64<L: Level>(x: f64) -> f64 {
     let (scale, p) = reduced_64::<L>(x);
     mad64::<L>(scale, p, scale)
+}
+
+/// 2^x, exact for integers.
+#[inline(always)]
+pub fn exp2_f32<L: Level>(x: f32) -> f32 {
+    let x = clamped_64(x as f64);
+    let shifted = x + ROUND_64;
+    let (scale, p) = parts_64::<L>(shifted, (x - (shifted - ROUND_64)) * std::f64::consts::LN_2);
+    mad64::<L>(scale, p, scale) as f32
 }
 
 /// e^x - 1, accurate to the last place near 0, too.

@@ -73,8 +73,16 @@ pub trait Float:
     fn exp_flushed<L: Level>(self) -> Self;
     /// e^x - 1.
     fn expm1<L: Level>(self) -> Self;
+    /// 2^x.
+    fn exp2<L: Level>(self) -> Self;
     /// The natural logarithm.
     fn log<L: Level>(self) -> Self;
+    /// log(1 + x).
+    fn log1p<L: Level>(self) -> Self;
+    /// The logarithm of base 2.
+    fn log2<L: Level>(self) -> Self;
+    /// The logarithm of base 10.
+    fn log10<L: Level>(self) -> Self;
     /// The error function.
     fn erf<L: Level>(self) -> Self;
     /// 1 minus the error function.
@@ -192,7 +200,9 @@ impl Float for f32 {
         gauss => super::gauss_f32::<L>, sigmoid => super::sigmoid_f32::<L>,
         softplus => super::softplus_f32::<L>, exp => super::exp_f32::<L>,
         exp_flushed => super::exp_flushed_f32::<L>,
-        expm1 => super::expm1_f32::<L>, log => super::log_f32::<L>, erf => super::erf_f32::<L>,
+        expm1 => super::expm1_f32::<L>, exp2 => super::exp2_f32::<L>, log => super::log_f32::<L>,
+        log1p => super::log1p_f32::<L>, log2 => super::log2_f32::<L>,
+        log10 => super::log10_f32::<L>, erf => super::erf_f32::<L>,
         sin => super::sin_f32::<L>, cos => super::cos_f32::<L>, tan => super::tan_f32::<L>,
         asin => super::asin_f32::<L>, acos => super::acos_f32::<L>, atan => super::atan_f32::<L>,
         sinh => super::sinh_f32::<L>, cosh => super::cosh_f32::<L>, tanh => super::tanh_f32::<L>,
@@ -228,7 +238,8 @@ impl Float for f64 {
             (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
         },
         softplus => |x: f64| (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
-        exp => f64::exp, exp_flushed => f64::exp, expm1 => f64::exp_m1, log => f64::ln, erf => libm::erf,
+        exp => f64::exp, exp_flushed => f64::exp, expm1 => f64::exp_m1, exp2 => f64::exp2,
+        log => f64::ln, log1p => f64::ln_1p, log2 => f64::log2, log10 => f64::log10, erf => libm::erf,
         sin => f64::sin, cos => f64::cos, tan => f64::tan,
         asin => f64::asin, acos => f64::acos, atan => f64::atan,
         sinh => f64::sinh, cosh => f64::cosh, tanh => f64::tanh,

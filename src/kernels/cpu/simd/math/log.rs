@@ -82,6 +82,18 @@ pub fn log1p_f32<L: Level>(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
+/// The logarithm of base 2: the error of the natural one is too small to show where it is whole.
+#[inline(always)]
+pub fn log2_f32<L: Level>(x: f32) -> f32 {
+    (log_64::<L>(x as f64) * std::f64::consts::LOG2_E) as f32
+}
+
+/// The logarithm of base 10.
+#[inline(always)]
+pub fn log10_f32<L: Level>(x: f32) -> f32 {
+    (log_64::<L>(x as f64) * std::f64::consts::LOG10_E) as f32
+}
+
 /// The inverse hyperbolic sine.
 #[inline(always)]
 pub fn asinh_f32<L: Level>(x: f32) -> f32 {

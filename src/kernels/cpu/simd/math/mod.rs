@@ -21,12 +21,12 @@ pub use erf::{
     ndtr_f32,
 };
 pub use exp::{
-    cosh_f32, exp_f32, exp_flushed_f32, expm1_f32, gauss_f32, sigmoid_f32, silu_f32,
+    cosh_f32, exp_f32, exp_flushed_f32, exp2_f32, expm1_f32, gauss_f32, sigmoid_f32, silu_f32,
     silu_slope_f32, sinh_f32, softplus_f32, tanh_f32,
 };
 pub use float::Float;
 pub use gamma::{digamma_f32, lgamma_f32};
-pub use log::{acosh_f32, asinh_f32, atanh_f32, log_f32, log1p_f32};
+pub use log::{acosh_f32, asinh_f32, atanh_f32, log_f32, log1p_f32, log2_f32, log10_f32};
 pub use power::pow_f32;
 pub use quantile::{erfinv_f32, ndtri_f32};
 pub use trigonometry::{

@@ -125,7 +125,10 @@ within! {
     exp_flushed: flushed, flushed_exp, 2.0;
     expm1: expm1_f32, f64::exp_m1, 1.0;
     log: log_f32, f64::ln, 2.0;
+    exp2: exp2_f32, f64::exp2, 1.0;
     log1p: log1p_f32, f64::ln_1p, 1.0;
+    log2: log2_f32, f64::log2, 1.0;
+    log10: log10_f32, f64::log10, 1.0;
     sigmoid: sigmoid_f32, |x| 1.0 / (1.0 + (-x).exp()), 2.0;
     softplus: softplus_f32, |x| if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }, 1.0;
     tanh: tanh_f32, f64::tanh, 2.0;
