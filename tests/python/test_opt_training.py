@@ -363,6 +363,15 @@ def test_a_step_after_backward_alone_says_that_nothing_is_updated(make, monkeypa
     np.testing.assert_array_equal(w.numpy(), np.ones(3, np.float32))
 
 
+def test_a_step_of_an_update_of_no_module_says_nothing():
+    """Code that `exec` runs may have no module, and is not the package's."""
+    made = {}
+    exec("def apply(self, name, param, grad): pass", made)
+    optimizer = type("Mine", (opt.SGD,), {"apply": made["apply"]})(lr=0.1)
+    gradients_left()
+    assert not warned(optimizer.step)
+
+
 def test_a_step_after_an_update_says_nothing(monkeypatch):
     monkeypatch.setattr("singa_rs.notices._shown", set())
     optimizer = opt.SGD(lr=0.1)

@@ -19,9 +19,8 @@ class Place:
 
     def next(self) -> Place:
         """Where the next iteration begins: here, or if one has begun here, in the next epoch."""
-        return Place(self.epoch + 1, 0, True) if self.is_begun else self._begun()
-
-    def _begun(self) -> Place:
+        if self.is_begun:
+            return Place(self.epoch + 1, 0, True)
         return Place(self.epoch, self.position, True)
 
     def end(self) -> None:

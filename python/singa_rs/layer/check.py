@@ -15,6 +15,11 @@ from ..tensor.numbers import plain_real
 from ..tensor.numbers import within as number
 
 
+def count_or_none(value: Any, argument: str, least: int = 1) -> int | None:
+    """An int from `least`, or None."""
+    return None if value is None else count(value, argument, least)
+
+
 def below_one(value: Any, argument: str) -> float:
     """A number in [0, 1)."""
     found = number(value, argument, 0.0, 1.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from .. import autograd, initializer
 from ..tensor import Tensor
 from . import activation as activations
-from .check import at_most, axes, count, features, flag, float_input
+from .check import at_most, axes, count, count_or_none, features, flag, float_input
 from .parameters import normal, parameter
 from .window import SETTINGS, Window, Windowed
 
@@ -125,10 +125,9 @@ class Conv(Windowed):
         self.group = count(group, f"{name}: group")
         if self.nb_kernels % self.group:
             raise ValueError(f"{name}: group: got {group}, want a divisor of {nb_kernels} kernels")
-        if in_channels is not None:
-            in_channels = count(in_channels, f"{name}: in_channels")
-            self._check_group(in_channels)
-        self.in_channels = in_channels
+        self.in_channels = count_or_none(in_channels, f"{name}: in_channels")
+        if self.in_channels is not None:
+            self._check_group(self.in_channels)
         how = (kernel_size, stride, padding, dilation, pad_mode)
         self.window = Window(name, *how, axes=self._axes)
         self.kernel_size = self.window.kernel

@@ -12,7 +12,7 @@ from ..shown import shown
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
-from .check import at_most, count, features, flag, float_input, number
+from .check import at_most, count, count_or_none, features, flag, float_input, number
 from .parameters import normal, parameter
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ class Linear(Layer):
             in_features, out_features = out_features, args[0]
             bias = args[1] if len(args) > 1 else bias
         self.out_features = count(out_features, "Linear: out_features")
-        if in_features is not None:
-            in_features = count(in_features, "Linear: in_features")
-        self.in_features = in_features
+        self.in_features = count_or_none(in_features, "Linear: in_features")
         self.bias = flag(bias, "Linear: bias")
         activations.get(activation, "Linear: activation")
         self.activation = activation

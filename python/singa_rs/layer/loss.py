@@ -11,7 +11,7 @@ from ..autograd.terms import REDUCTIONS
 from ..tensor import Tensor
 from ..tensor.creation import as_tensor
 from .base import Layer
-from .check import count, number, one_of
+from .check import count, count_or_none, number, one_of
 from .check import flag as check_flag
 
 
@@ -47,10 +47,7 @@ class _OfClasses(Reduced):
         super().__init__(reduction)
         name = type(self).__name__
         self.axis = count(axis, f"{name}: axis", -64)
-        least = -(2**63)
-        self.ignore_index = (
-            None if ignore_index is None else count(ignore_index, f"{name}: ignore_index", least)
-        )
+        self.ignore_index = count_or_none(ignore_index, f"{name}: ignore_index", -(2**63))
         self._hold("weight", weight)
 
     def _options(self, x: Tensor) -> dict[str, Any]:

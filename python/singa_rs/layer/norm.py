@@ -10,7 +10,7 @@ from ..autograd.precision import stored_in
 from ..errors import ShapeError
 from ..tensor import Tensor, float32, float64, full
 from .base import Layer
-from .check import at_most, axes, count, features, flag, float_input, number
+from .check import at_most, axes, count, count_or_none, features, flag, float_input, number
 from .parameters import parameter, state
 
 
@@ -342,9 +342,7 @@ class GroupNorm(_ChannelNorm):
         """
         super().__init__()
         self.num_groups = count(num_groups, "GroupNorm: num_groups")
-        self.channels = num_channels
-        if num_channels is not None:
-            self.channels = count(num_channels, "GroupNorm: num_channels")
+        self.channels = count_or_none(num_channels, "GroupNorm: num_channels")
         if self.channels and self.channels % self.num_groups:
             want = f"a divisor of {self.channels} channels"
             raise ValueError(f"GroupNorm: num_groups: got {num_groups}, want {want}")
@@ -378,9 +376,7 @@ class InstanceNorm(_ChannelNorm):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        self.channels = num_features
-        if num_features is not None:
-            self.channels = count(num_features, "InstanceNorm: num_features")
+        self.channels = count_or_none(num_features, "InstanceNorm: num_features")
         self.eps = number(eps, "InstanceNorm: eps", 0.0)
         self.affine = flag(affine, "InstanceNorm: affine")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import autograd, tensor
 from ..tensor import Tensor
 from .base import Layer
-from .check import count, exponent, features, flag, float_input, number, one_of
+from .check import count, count_or_none, exponent, features, flag, float_input, number, one_of
 from .linear import initializer_of
 from .parameters import normal, parameter
 
@@ -54,7 +54,7 @@ class Bilinear(Layer):
             raise TypeError(f"Bilinear: got {got}, want (out) or (in1, in2, out, bias)")
         sizes = given[:3] if len(given) > 1 else (None, None, out_features)
         self.in1_features, self.in2_features = (
-            n if n is None else count(n, "Bilinear: in_features") for n in sizes[:2]
+            count_or_none(n, "Bilinear: in_features") for n in sizes[:2]
         )
         self.out_features = count(sizes[2], "Bilinear: out_features")
         self.bias = flag(given[3] if len(given) > 3 else bias, "Bilinear: bias")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .. import autograd
 from ..tensor import Tensor
 from .base import Layer
-from .check import axes, count, exponent, flag, float_input, numbers, paddings
+from .check import axes, count_or_none, exponent, flag, float_input, numbers, paddings
 from .window import Window, Windowed
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ class _AvgPool(_Pool):
         self._slide(kernel_size, stride, padding, pad_mode, ceil_mode=ceil_mode)
         name = type(self).__name__
         self.count_include_pad = flag(count_include_pad, f"{name}: count_include_pad")
-        if divisor_override is not None:
-            divisor_override = count(divisor_override, f"{name}: divisor_override")
-        self.divisor_override = divisor_override
+        self.divisor_override = count_or_none(divisor_override, f"{name}: divisor_override")
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, *spatial) -> (N, C, *spatial').

@@ -54,16 +54,8 @@ class RNN(PlainSteps, RNN_Base):
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
         """
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            embedding,
-        )
+        options = (num_layers, bias, batch_first, dropout, bidirectional, embedding)
+        super().__init__(input_size, hidden_size, *options)
         self.nonlinearity = one_of(nonlinearity, "RNN: nonlinearity", ("tanh", "relu"))
 
     @overload
@@ -199,16 +191,14 @@ class LSTM(PlainSteps, RNN_Base):
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
         """
-        names = ("num_layers", "bias", "batch_first", "dropout", "bidirectional")
-        given = {"num_layers": num_layers, "bias": bias, "batch_first": batch_first}
-        given |= {"dropout": dropout, "bidirectional": bidirectional}
+        options: tuple[Any, ...] = (num_layers, bias, batch_first, dropout, bidirectional)
         if args and isinstance(args[0], str):
             nonlinearity, *args = args  # type: ignore[assignment]
-        if len(args) > len(names):
-            most = f"want at most {len(names) + 3}"
+        if len(args) > len(options):
+            most = f"want at most {len(options) + 3}"
             raise TypeError(f"LSTM: got {len(args) + 2} arguments in order, {most}")
-        given.update(zip(names, args, strict=False))
-        super().__init__(input_size, hidden_size, **given, embedding=embedding, proj_size=proj_size)
+        options = (*args, *options[len(args) :], embedding, proj_size)
+        super().__init__(input_size, hidden_size, *options)
         self.nonlinearity = one_of(nonlinearity, "LSTM: nonlinearity", ("tanh",))
 
     @overload
@@ -316,16 +306,8 @@ class GRU(RNN_Base):
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
         """
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            embedding,
-        )
+        options = (num_layers, bias, batch_first, dropout, bidirectional, embedding)
+        super().__init__(input_size, hidden_size, *options)
         self.linear_before_reset = flag(linear_before_reset, "GRU: linear_before_reset")
 
     def forward(

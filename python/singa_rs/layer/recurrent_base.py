@@ -12,7 +12,7 @@ from .. import autograd, tensor
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .base import Layer
-from .check import axes, below_one, count, flag
+from .check import axes, below_one, count, count_or_none, flag
 from .linear import Embedding
 from .parameters import parameter
 
@@ -63,7 +63,7 @@ class RNN_Base(Layer):  # SINGA's name
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        self.input_size = None if input_size is None else count(input_size, f"{name}: input_size")
+        self.input_size = count_or_none(input_size, f"{name}: input_size")
         self.hidden_size = count(hidden_size, f"{name}: hidden_size")
         self.num_layers = count(num_layers, f"{name}: num_layers")
         self.bias = flag(bias, f"{name}: bias")

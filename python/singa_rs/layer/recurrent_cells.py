@@ -9,7 +9,7 @@ from .. import autograd, tensor
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .base import Layer
-from .check import count, flag, one_of
+from .check import count, count_or_none, flag, one_of
 from .parameters import parameter
 from .recurrent_base import bounded, indices_or_floats
 
@@ -35,7 +35,7 @@ class _Cell(Layer):
         """
         super().__init__()
         name = type(self).__name__
-        self.input_size = None if input_size is None else count(input_size, f"{name}: input_size")
+        self.input_size = count_or_none(input_size, f"{name}: input_size")
         self.hidden_size = count(hidden_size, f"{name}: hidden_size")
         self.bias = flag(bias, f"{name}: bias")
 

@@ -12,7 +12,7 @@ from ..errors import ShapeError
 from ..refusals import is_real
 from ..tensor import Tensor
 from .base import Layer
-from .check import axes, count, float_input, one_of
+from .check import axes, count, count_or_none, float_input, one_of
 
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "cubic", "bicubic")
 
@@ -141,7 +141,7 @@ class _AdaptivePool(Layer):
         given: Any = output_size if many else (output_size,) * self.spatial
         if len(given) != self.spatial:
             raise ValueError(f"{name}: got {output_size}, want {self.spatial} sizes")
-        self.output_size = tuple(None if n is None else count(n, name) for n in given)
+        self.output_size = tuple(count_or_none(n, name) for n in given)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, *spatial) -> (N, C, *output_size).

@@ -50,16 +50,6 @@ class _Adaptive(Optimizer):
             names = [holder for name, (holder, _) in known if name not in others]
             cls._more = attrgetter("step_counter", *names)
 
-    def __init__(
-        self,
-        lr: float | DecayScheduler,
-        options: Options,
-        **hyperparameters: float | DecayScheduler,
-    ) -> None:
-        super().__init__(lr, **options)
-        for name, value in hyperparameters.items():
-            setattr(self, name, value)
-
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its moments in place."""
         owner = self._ready(param_name, param_value, param_grad)
@@ -100,7 +90,8 @@ class RMSProp(_Adaptive):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr, options, rho=rho, epsilon=epsilon, weight_decay=weight_decay)
+        super().__init__(lr, **options)
+        self.rho, self.epsilon, self.weight_decay = rho, epsilon, weight_decay
         self.momentum, self.centered = momentum, flag(centered, "RMSProp: centered")
 
     running_average = moments_by_name(
@@ -152,7 +143,8 @@ class AdaGrad(_Adaptive):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr, options, epsilon=epsilon, weight_decay=weight_decay)
+        super().__init__(lr, **options)
+        self.epsilon, self.weight_decay = epsilon, weight_decay
 
     history = moments_by_name("history", "The sums of squared gradients by parameter name.")
 
@@ -180,14 +172,9 @@ class Adam(_Adaptive):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(
-            lr,
-            options,
-            beta_1=beta_1,
-            beta_2=beta_2,
-            epsilon=epsilon,
-            weight_decay=weight_decay,
-        )
+        super().__init__(lr, **options)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.weight_decay = weight_decay
 
     m = moments_by_name("m", "The first moments by parameter name.")
     v = moments_by_name("v", "The second moments by parameter name.")
@@ -232,6 +219,7 @@ class Lion(_Adaptive):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr, options, beta_1=beta_1, beta_2=beta_2, weight_decay=weight_decay)
+        super().__init__(lr, **options)
+        self.beta_1, self.beta_2, self.weight_decay = beta_1, beta_2, weight_decay
 
     m = moments_by_name("m", "The averages of gradients by parameter name.")

@@ -12,7 +12,7 @@ from ..autograd.mode import mode
 from ..layer.check import device_check, tensors
 from ..notices import once
 from ..record import updating
-from ..refusals import Hinted
+from ..refusals import Hinted, is_of_package
 from ..tensor import Tensor
 from .assigned import Place
 from .clipping import clip_grad_value, clipped_norms
@@ -298,7 +298,7 @@ class Optimizer(Hinted, Scheduled):
         PyTorch's `loss.backward(); optimizer.step()` is `optimizer(loss)`, of which the first such
         call warns."""
         # The package's optimizers note their updates.
-        if mode.has_left_gradients and type(self).apply.__module__.startswith(__package__):
+        if mode.has_left_gradients and is_of_package(type(self).apply):
             mode.has_left_gradients = False
             name = type(self).__name__
             once(("step", name), f"{name}.step: {_NO_UPDATE}")

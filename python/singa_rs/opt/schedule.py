@@ -44,6 +44,12 @@ def _check_step(step: Any, schedule: DecayScheduler) -> None:
     tensors((step,), type(schedule).__name__)
 
 
+def _double(step: Any, schedule: DecayScheduler) -> Tensor:
+    """The step in float64, which is checked."""
+    _check_step(step, schedule)
+    return step.as_type(tensor.float64)
+
+
 class DecayScheduler(AsNumber, Hinted):
     """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
     shape (1,), counted from 0) and returns a tensor of shape (1,)."""
@@ -172,7 +178,6 @@ class ExponentialDecay(DecayScheduler):
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
-        _check_step(step, self)
-        step = step.as_type(tensor.float64)
+        step = _double(step, self)
         exponent = step // self.decay_steps if self.staircase else step / self.decay_steps
         return self.init_value * tensor.exp(exponent * math.log(self.decay_rate))

@@ -14,11 +14,7 @@ from .. import autograd, device, tensor
 from ..layer.check import count, number, one_of
 from ..record import making_state
 from ..tensor import Tensor
-from .schedule import Checks, Constant, DecayScheduler, _check_step, positive
-
-
-def _double(step: Tensor) -> Tensor:
-    return step.as_type(tensor.float64)
+from .schedule import Checks, Constant, DecayScheduler, _check_step, _double, positive
 
 
 def _part(step: Tensor, start: float, end: float) -> Tensor:
@@ -71,8 +67,7 @@ class StepDecay(DecayScheduler):
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
-        _check_step(step, self)
-        return self.init_value * self.gamma ** (_double(step) // self.step_size)
+        return self.init_value * self.gamma ** (_double(step, self) // self.step_size)
 
 
 class LinearDecay(DecayScheduler):
@@ -92,8 +87,7 @@ class LinearDecay(DecayScheduler):
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
-        _check_step(step, self)
-        part = _part(_double(step), 0, self.decay_steps)
+        part = _part(_double(step, self), 0, self.decay_steps)
         return (1 - part) * self.init_value + part * self.final_value
 
 
@@ -103,8 +97,7 @@ class CosineDecay(LinearDecay):
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
-        _check_step(step, self)
-        part = _part(_double(step), 0, self.decay_steps)
+        part = _part(_double(step, self), 0, self.decay_steps)
         return _cosine(part, self.init_value, self.final_value)
 
 
@@ -175,8 +168,7 @@ class OneCycle(DecayScheduler):
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
-        _check_step(step, self)
-        step = _double(step)
+        step = _double(step, self)
         up = _cosine(_part(step, 0, self.peak), self.init_value, self.max_value)
         down = _part(step, self.peak, self.total_steps - 1)
         return up + _cosine(down, 0.0, self.final_value - self.max_value)
@@ -216,8 +208,7 @@ class Warmup(DecayScheduler):
 
     def call(self, step: Tensor) -> Tensor:
         """A float64 tensor of shape (1,)."""
-        _check_step(step, self)
-        part = _part(_double(step), -1, self.steps - 1)
+        part = _part(_double(step, self), -1, self.steps - 1)
         after = (step - self.steps).clip(0, None)
         return self.then(after).as_type(tensor.float64) * part
 
