@@ -342,6 +342,8 @@ BAD = {
     "LSTM: num_layers": (ValueError, lambda: net(0)),
     "LSTM: nonlinearity": (ValueError, lambda: net(nonlinearity="relu")),
     "LSTM: embedding": (TypeError, lambda: net(embedding=3)),
+    "got 8 .*at most 7": (TypeError, lambda: layer.LSTM(F, H, 1, True, False, 0.0, False, 8)),
+    "got 9 .*at most 8": (TypeError, lambda: layer.LSTM(F, H, "tanh", 1, True, False, 0, False, 8)),
     "LSTM: got shape .*want 4 on axis -1": (ShapeError, lambda: net()(of(T, N, 5))),
     "LSTM: got a state": (ShapeError, lambda: net()(GOOD[0], (of(N, H), None))),
     "LSTM: .*pair": (TypeError, lambda: net()(GOOD[0], of(1, N, H))),

@@ -192,11 +192,12 @@ class LSTM(PlainSteps, RNN_Base):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         options: tuple[Any, ...] = (num_layers, bias, batch_first, dropout, bidirectional)
+        given = len(args) + 2
         if args and isinstance(args[0], str):
             nonlinearity, *args = args  # type: ignore[assignment]
         if len(args) > len(options):
-            most = f"want at most {len(options) + 3}"
-            raise TypeError(f"LSTM: got {len(args) + 2} arguments in order, {most}")
+            most = given - len(args) + len(options)
+            raise TypeError(f"LSTM: got {given} arguments in order, want at most {most}")
         options = (*args, *options[len(args) :], embedding, proj_size)
         super().__init__(input_size, hidden_size, *options)
         self.nonlinearity = one_of(nonlinearity, "LSTM: nonlinearity", ("tanh",))
