@@ -37,16 +37,10 @@ def attention(
     is_flat, dtype = q.rank == 3, q.dtype
     q, k, v = (_by_heads(x, n) for x, n in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads)))
     past = 0 if past_key is None else past_key.shape[2]
-    if past_key is not None:
-        k, v = autograd.cat([past_key, k], 2), autograd.cat([past_value, v], 2)
-    start = full((1,), past, frame.device, "int64") if past and is_causal else None
-    y = autograd.scaled_dot_product_attention(
-        q, k, v, _whole(mask, k.shape[2]), bool(is_causal), 0.0, scale, lengths, start
-    )
+    k, v = _after("Attention", past_key, past_value, k, v)
+    y = _attended(q, k, v, _whole(mask, k.shape[2]), past, is_causal, scale, lengths)
     y = autograd.cast(y, dtype)
-    if is_flat:
-        y = autograd.transpose(y, (0, 2, 1, 3)).reshape((y.shape[0], y.shape[2], -1))
-    return (y, k, v)[:outputs]
+    return (_side_by_side(y) if is_flat else y, k, v)[:outputs]
 
 
 #: Attributes that have to have these values, if they are there, for attention in blocks.
@@ -61,6 +55,33 @@ def _by_heads(x: Tensor, heads: int | None) -> Tensor:
         raise ShapeError(f"Attention: got shape {x.shape} for {heads} heads, want one for each")
     n, length, width = x.shape
     return autograd.transpose(x.reshape((n, length, heads, width // heads)), (0, 2, 1, 3))
+
+
+def _side_by_side(x: Tensor) -> Tensor:
+    """(N, heads, L, width) as (N, L, heads * width)."""
+    return autograd.transpose(x, (0, 2, 1, 3)).reshape((x.shape[0], x.shape[2], -1))
+
+
+def _after(
+    op: str, past_key: Tensor | None, past_value: Tensor | None, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Keys and values by heads, after those of the past."""
+    if past_key is None and past_value is None:
+        return k, v
+    if past_key is None or past_value is None:
+        raise ValueError(f"{op}: got one of past_key and past_value, want both or none")
+    return autograd.cat([past_key, k], 2), autograd.cat([past_value, v], 2)
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, past: int, is_causal: int,
+    scale: float | None, lengths: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Attention by heads, of queries before which as many keys stand as the past has."""
+    start = full((1,), past, q.device, "int64") if past and is_causal else None
+    return autograd.scaled_dot_product_attention(
+        q, k, v, mask, bool(is_causal), 0.0, scale, lengths, start
+    )
 
 
 def _numbers(mask: Tensor | None, q: Tensor) -> Tensor | None:

@@ -11,6 +11,7 @@ from ...autograd.casting import cast
 from ...tensor import Tensor, float32, float64
 from ..table import reader, reads
 from ..values import element_of
+from .microsoft_domain import DOMAIN
 from .quantization import (
     Stored,
     _centred,
@@ -20,10 +21,8 @@ from .quantization import (
     quantize_linear,
 )
 
-_DOMAIN = "com.microsoft"
-
 for _name, _run in (("QuantizeLinear", quantize_linear), ("DequantizeLinear", dequantize_linear)):
-    reads(_name, domain=_DOMAIN, takes_codes=True)(_run)
+    reads(_name, domain=DOMAIN, takes_codes=True)(_run)
 
 
 def _of_one(op: str) -> Callable[..., Stored]:
@@ -42,7 +41,7 @@ def _of_one(op: str) -> Callable[..., Stored]:
 
 
 for _name in ("AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid", "Softmax"):
-    reads(f"QLinear{_name}", domain=_DOMAIN)(_of_one(_name))
+    reads(f"QLinear{_name}", domain=DOMAIN)(_of_one(_name))
 
 
 def _of_two(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Stored]:
@@ -58,17 +57,17 @@ def _of_two(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Store
     return run
 
 
-reads("QLinearAdd", domain=_DOMAIN)(_of_two(lambda a, b: a + b))
-reads("QLinearMul", domain=_DOMAIN)(_of_two(lambda a, b: a * b))
+reads("QLinearAdd", domain=DOMAIN)(_of_two(lambda a, b: a + b))
+reads("QLinearMul", domain=DOMAIN)(_of_two(lambda a, b: a * b))
 
 
-@reads("QLinearWhere", domain=_DOMAIN)
+@reads("QLinearWhere", domain=DOMAIN)
 def qlinear_where(condition: Tensor, *given: Tensor) -> Stored:
     """Elements of two quantised tensors, quantised."""
     return _of_two(lambda x, y: autograd.where(condition, x, y))(*given)
 
 
-@reads("QLinearConcat", domain=_DOMAIN)
+@reads("QLinearConcat", domain=DOMAIN)
 def qlinear_concat(y_scale: Tensor, y_zero: Tensor, *parts: Tensor, axis: int) -> Stored:
     """Quantised tensors one after another, each followed by its scale and its zero point."""
     groups = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
@@ -76,7 +75,7 @@ def qlinear_concat(y_scale: Tensor, y_zero: Tensor, *parts: Tensor, axis: int) -
     return quantize_linear(made, y_scale, y_zero)
 
 
-@reads("QGemm", domain=_DOMAIN)
+@reads("QGemm", domain=DOMAIN)
 def qgemm(
     a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor,
     c: Tensor | None = None, y_scale: Tensor | None = None, y_zero: Tensor | None = None, *,

@@ -8,14 +8,13 @@ from typing import Any
 from ... import autograd
 from ...autograd.casting import cast
 from ...errors import ShapeError
-from ...tensor import Tensor, arange, full, int64
+from ...tensor import Tensor, arange, int64
 from ..table import reads
-from .attention import _by_heads
-from .microsoft_refusals import refuse
+from .attention import _after, _attended, _by_heads, _side_by_side
+from .microsoft_domain import DOMAIN, refuse
 
-_DOMAIN = "com.microsoft"
 #: What is added to the scores of keys that are masked.
-_FILTER = -10000.0
+FILTER = -10000.0
 
 
 def _mask(op: str, mask: Tensor | None, rows: int, keys: int, fill: float) -> Tensor | None:
@@ -46,18 +45,6 @@ def _between(op: str, ends: Tensor, rows: int, keys: int) -> Tensor:
     return allowed if ends.shape[0] == 1 else autograd.logical_and(allowed, places >= ends[1])
 
 
-def _attended(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, past: int, is_causal: int, scale: float
-) -> Tensor:
-    """Attention by heads, as (rows, queries, heads * width)."""
-    start = full((1,), past, q.device, "int64") if past and is_causal else None
-    y = autograd.scaled_dot_product_attention(
-        q, k, v, bias, bool(is_causal), 0.0, scale or None, None, start
-    )
-    y = autograd.transpose(y, (0, 2, 1, 3))
-    return y.reshape((*y.shape[:2], -1))
-
-
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return a if b is None else b if a is None else a + b
 
@@ -65,26 +52,25 @@ def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
 def _self_attention(
     op: str, projected: Tensor, mask: Tensor | None, past: Tensor | None, added: Tensor | None, *,
     num_heads: int, widths: tuple[int, ...] = (), unidirectional: int = 0, scale: float = 0.0,
-    fill: float = _FILTER,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Attention of queries, keys and values that stand next to each other, with the keys and the
-    values of all positions."""
+    fill: float = FILTER, outputs: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Attention of queries, keys and values that stand next to each other, and the keys and the
+    values of all positions, if wanted."""
     each = widths or (projected.shape[2] // 3,) * 3
     q, k, v = (_by_heads(x, num_heads) for x in autograd.split(projected, 2, each))
-    before = 0 if past is None else past.shape[3]
-    if past is not None:
-        k, v = autograd.cat([past[0], k], 2), autograd.cat([past[1], v], 2)
+    before, held = (0, (None, None)) if past is None else (past.shape[3], (past[0], past[1]))
+    k, v = _after(op, *held, k, v)
     bias = _sum(_mask(op, mask, q.shape[0], k.shape[2], fill), added)
-    y = _attended(q, k, v, bias, before, unidirectional, scale)
-    return y, k, v
+    y = _side_by_side(_attended(q, k, v, bias, before, unidirectional, scale or None))
+    return (y,) if outputs == 1 else (y, autograd.stack([k, v], 0))
 
 
-@reads("Attention", domain=_DOMAIN)
+@reads("Attention", domain=DOMAIN)
 def attention(
     x: Tensor, weights: Tensor, bias: Tensor | None = None, mask_index: Tensor | None = None,
     past: Tensor | None = None, attention_bias: Tensor | None = None,
     past_sequence_length: Tensor | None = None, *, num_heads: int, scale: float = 0.0,
-    unidirectional: int = 0, mask_filter_value: float = _FILTER,
+    unidirectional: int = 0, mask_filter_value: float = FILTER,
     qkv_hidden_sizes: tuple[int, ...] = (), do_rotary: int = 0, rotary_embedding_dim: int = 0,
     past_present_share_buffer: int = 0, outputs: int,
 ) -> tuple[Any, ...]:  # fmt: skip
@@ -98,22 +84,21 @@ def attention(
     )
     projected = autograd.matmul(x, weights)
     projected = projected if bias is None else projected + bias
-    y, k, v = _self_attention(
+    return _self_attention(
         "Attention", projected, mask_index, past, attention_bias, num_heads=num_heads,
         widths=tuple(qkv_hidden_sizes), unidirectional=unidirectional, scale=scale,
-        fill=mask_filter_value,
+        fill=mask_filter_value, outputs=outputs,
     )  # fmt: skip
-    return (y,) if outputs == 1 else (y, autograd.stack([k, v], 0))
 
 
-@reads("MultiHeadAttention", domain=_DOMAIN)
+@reads("MultiHeadAttention", domain=DOMAIN)
 def multi_head_attention(
     query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
     bias: Tensor | None = None, key_padding_mask: Tensor | None = None,
     attention_bias: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None, past_sequence_length: Tensor | None = None,
     cache_indirection: Tensor | None = None, *, num_heads: int, scale: float = 0.0,
-    unidirectional: int = 0, mask_filter_value: float = _FILTER, outputs: int,
+    unidirectional: int = 0, mask_filter_value: float = FILTER, outputs: int,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Attention of projected queries, keys and values, to which their bias is added, and the keys
     and the values of all positions."""
@@ -124,15 +109,12 @@ def multi_head_attention(
     )  # fmt: skip
     if key is None or value is None or query.rank != 3:
         raise NotImplementedError(f"{op}: got a packed query {query.shape}, want key and value")
-    if (past_key is None) != (past_value is None):
-        raise ValueError(f"{op}: got one of past_key and past_value, want both or none")
     q, k, v = (_by_heads(x, num_heads) for x in _biased(query, key, value, bias))
     past = 0 if past_key is None else past_key.shape[2]
-    if past_key is not None and past_value is not None:
-        k, v = autograd.cat([past_key, k], 2), autograd.cat([past_value, v], 2)
+    k, v = _after(op, past_key, past_value, k, v)
     mask = _mask(op, key_padding_mask, q.shape[0], k.shape[2], mask_filter_value)
-    y = _attended(q, k, v, _sum(mask, attention_bias), past, unidirectional, scale)
-    return (y, k, v)[:outputs]
+    y = _attended(q, k, v, _sum(mask, attention_bias), past, unidirectional, scale or None)
+    return (_side_by_side(y), k, v)[:outputs]
 
 
 def _biased(
@@ -150,7 +132,7 @@ def _biased(
 # ---- rotary positions ----------------------------------------------------------------------------
 
 
-@reads("RotaryEmbedding", domain=_DOMAIN)
+@reads("RotaryEmbedding", domain=DOMAIN)
 def rotary_embedding(
     x: Tensor, position_ids: Tensor, cosines: Tensor, sines: Tensor, *, interleaved: int = 0,
     num_heads: int = 0, rotary_embedding_dim: int = 0, is_packed_batching: int = 0,
@@ -172,7 +154,7 @@ def rotary_embedding(
     if places.shape == (1,):
         places = places + arange(heads.shape[2], device=x.device, dtype=int64)
     y = turned_at(places, heads, cosines, sines, interleaved)
-    return y if x.rank == 4 else autograd.transpose(y, (0, 2, 1, 3)).reshape(x.shape)
+    return y if x.rank == 4 else _side_by_side(y)
 
 
 def turned_at(

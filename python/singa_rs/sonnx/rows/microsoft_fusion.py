@@ -11,9 +11,9 @@ from ...tensor import Tensor
 from ..table import reader, reads
 from .convolution import conv
 from .elementwise import swish
+from .microsoft_domain import DOMAIN
 from .products import gemm
 
-_DOMAIN = "com.microsoft"
 #: Activations that follow a product, and the names of their attributes, in the order in which
 #: `activation_params` has them.
 _ACTIVATIONS = {
@@ -49,31 +49,31 @@ def _activated(op: str, x: Tensor, activation: str, given: dict[str, float]) -> 
 # ---- activations ---------------------------------------------------------------------------------
 
 
-@reads("Gelu", domain=_DOMAIN)
+@reads("Gelu", domain=DOMAIN)
 def gelu(x: Tensor) -> Tensor:
     """`x` times the normal distribution function."""
     return autograd.gelu(x)
 
 
-@reads("BiasGelu", domain=_DOMAIN)
+@reads("BiasGelu", domain=DOMAIN)
 def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
     """`gelu(x + bias)`."""
     return autograd.gelu(x + bias)
 
 
-@reads("FastGelu", domain=_DOMAIN)
+@reads("FastGelu", domain=DOMAIN)
 def fast_gelu(x: Tensor, bias: Tensor | None = None) -> Tensor:
     """An approximation of `gelu(x + bias)` by tanh."""
     return autograd.gelu_tanh(x if bias is None else x + bias)
 
 
-@reads("QuickGelu", domain=_DOMAIN)
+@reads("QuickGelu", domain=DOMAIN)
 def quick_gelu(x: Tensor, *, alpha: float = 1.702) -> Tensor:
     """`x sigmoid(alpha x)`."""
     return swish(x, alpha=alpha)
 
 
-@reads("BiasAdd", domain=_DOMAIN)
+@reads("BiasAdd", domain=DOMAIN)
 def bias_add(x: Tensor, bias: Tensor, skip: Tensor) -> Tensor:
     """`x + bias + skip`."""
     return x + bias + skip
@@ -88,14 +88,12 @@ def _turned(x: Tensor, is_transposed: int, has_rows_first: int) -> Tensor:
     if x.rank < 2:
         return x
     if has_rows_first:
-        x = autograd.transpose(x, (*range(1, x.rank - 1), 0, x.rank - 1))
-    if is_transposed:
-        x = autograd.transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
-    return x
+        x = autograd.moveaxis(x, 0, -2)
+    return autograd.swapaxes(x, -1, -2) if is_transposed else x
 
 
-@reads("TransposeMatMul", domain=_DOMAIN)
-@reads("FusedMatMul", domain=_DOMAIN)
+@reads("TransposeMatMul", domain=DOMAIN)
+@reads("FusedMatMul", domain=DOMAIN)
 def fused_matmul(
     a: Tensor, b: Tensor, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
     transBatchA: int = 0, transBatchB: int = 0,
@@ -105,7 +103,7 @@ def fused_matmul(
     return made if alpha == 1 else made * alpha
 
 
-@reads("FusedGemm", domain=_DOMAIN)
+@reads("FusedGemm", domain=DOMAIN)
 def fused_gemm(
     a: Tensor, b: Tensor, c: Tensor | None = None, *, activation: str = "", **attributes: Any
 ) -> Tensor:
@@ -116,7 +114,7 @@ def fused_gemm(
     return _activated("FusedGemm", gemm(a, b, c, **attributes), activation, given)
 
 
-@reads("FusedConv", domain=_DOMAIN)
+@reads("FusedConv", domain=DOMAIN)
 def fused_conv(
     x: Tensor, w: Tensor, b: Tensor | None = None, z: Tensor | None = None, *,
     activation: str = "", activation_params: Sequence[float] = (), **attributes: Any,

@@ -9,11 +9,11 @@ import numpy as np
 from ... import autograd
 from ...tensor import Tensor, arange, int64
 from ..table import reads
-from .attention import _by_heads
-from .microsoft_attention import _attended, turned_at
-from .microsoft_refusals import refuse
+from .attention import _after, _attended, _by_heads, _side_by_side
+from .microsoft_attention import turned_at
+from .microsoft_domain import DOMAIN, refuse
 
-_DOMAIN, _OP = "com.microsoft", "GroupQueryAttention"
+_OP = "GroupQueryAttention"
 #: Attributes that have to have these values, if they are there.
 _USUAL = {
     "local_window_size": -1,
@@ -28,7 +28,7 @@ _USUAL = {
 }
 
 
-@reads(_OP, domain=_DOMAIN, host="lengths total")
+@reads(_OP, domain=DOMAIN, host="lengths total")
 def group_query_attention(
     query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
     past_value: Tensor | None, lengths: Any, total: Any, *rest: Tensor | None, num_heads: int,
@@ -52,10 +52,9 @@ def group_query_attention(
             raise ValueError(f"{_OP}: got do_rotary without tables, want cos_cache and sin_cache")
         places = arange(q.shape[2], device=q.device, dtype=int64) + past
         q, k = (turned_at(places, x, rest[0], rest[1], rotary_interleaved) for x in (q, k))
-    if past_key is not None and past_value is not None:
-        k, v = autograd.cat([past_key, k], 2), autograd.cat([past_value, v], 2)
-    y = _attended(q, k, v, None, past, causal, scale)
-    return (y, k, v)[:outputs]
+    k, v = _after(_OP, past_key, past_value, k, v)
+    y = _attended(q, k, v, None, past, causal, scale or None)
+    return (_side_by_side(y), k, v)[:outputs]
 
 
 def _check(count: int, lengths: Any, total: Any) -> None:

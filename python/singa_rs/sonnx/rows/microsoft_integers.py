@@ -10,14 +10,12 @@ from ... import autograd
 from ...autograd.casting import cast
 from ...tensor import Tensor, float32, int32
 from ..table import reads
-from .microsoft_attention import _self_attention
-from .microsoft_refusals import refuse
+from .microsoft_attention import FILTER, _self_attention
+from .microsoft_domain import DOMAIN, refuse
 from .quantization import Stored, _product, dynamic_quantize_linear
 
-_DOMAIN = "com.microsoft"
 
-
-@reads("MatMulIntegerToFloat", domain=_DOMAIN)
+@reads("MatMulIntegerToFloat", domain=DOMAIN)
 def matmul_integer_to_float(
     a: Stored, b: Tensor, a_scale: Any, b_scale: Tensor, a_zero: Stored | None = None,
     b_zero: Tensor | None = None, bias: Tensor | None = None, *, op: str = "MatMulIntegerToFloat",
@@ -31,7 +29,7 @@ def matmul_integer_to_float(
     return made if bias is None else made + bias
 
 
-@reads("DynamicQuantizeMatMul", domain=_DOMAIN)
+@reads("DynamicQuantizeMatMul", domain=DOMAIN)
 def dynamic_quantize_matmul(
     a: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
@@ -41,12 +39,12 @@ def dynamic_quantize_matmul(
     return matmul_integer_to_float(made, b, scale, b_scale, zero, b_zero, bias, op=op)
 
 
-@reads("QAttention", domain=_DOMAIN)
+@reads("QAttention", domain=DOMAIN)
 def qattention(
     x: Tensor, weights: Tensor, bias: Tensor, x_scale: Tensor, weight_scale: Tensor,
     mask_index: Tensor | None = None, x_zero: Tensor | None = None,
     weight_zero: Tensor | None = None, past: Tensor | None = None, *, num_heads: int,
-    scale: float = 0.0, unidirectional: int = 0, mask_filter_value: float = -10000.0,
+    scale: float = 0.0, unidirectional: int = 0, mask_filter_value: float = FILTER,
     do_rotary: int = 0, past_present_share_buffer: int = 0, outputs: int,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Self-attention with projections by quantised numbers, and the keys and the values of all
@@ -54,14 +52,13 @@ def qattention(
     op, shared = "QAttention", past_present_share_buffer
     refuse(op, do_rotary=do_rotary, past_present_share_buffer=shared)
     given = x, weights, x_scale, weight_scale, x_zero, weight_zero, bias
-    y, k, v = _self_attention(
+    return _self_attention(
         op, matmul_integer_to_float(*given, op=op), mask_index, past, None, num_heads=num_heads,
-        unidirectional=unidirectional, scale=scale, fill=mask_filter_value,
+        unidirectional=unidirectional, scale=scale, fill=mask_filter_value, outputs=outputs,
     )  # fmt: skip
-    return (y,) if outputs == 1 else (y, autograd.stack([k, v], 0))
 
 
-@reads("MatMulNBits", domain=_DOMAIN)
+@reads("MatMulNBits", domain=DOMAIN)
 def matmul_nbits(
     a: Tensor, b: Tensor, scales: Tensor, zeros: Tensor | None = None, g_idx: Tensor | None = None,
     bias: Tensor | None = None, *, K: int, N: int, block_size: int, bits: int = 4,

@@ -9,11 +9,10 @@ from ...autograd.casting import cast
 from ...tensor import Tensor, arange, int32, int64, zeros
 from ..body import Node
 from ..table import reads
-from .microsoft_refusals import refuse
+from .microsoft_domain import DOMAIN, refuse
 from .normalisation import layer_normalization, rms_normalization
 from .quantization import dequantize_linear
 
-_DOMAIN = "com.microsoft"
 #: What the mean and the inverse deviation are called, which onnxruntime keeps for training only.
 _KEPT = ("mean", "inv_std_var")
 
@@ -37,7 +36,7 @@ def _total(x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
     return x + skip if bias is None else x + skip + bias
 
 
-@reads("SkipLayerNormalization", domain=_DOMAIN)
+@reads("SkipLayerNormalization", domain=DOMAIN)
 def skip_layer_normalization(
     x: Tensor, skip: Tensor, gamma: Tensor, beta: Tensor | None = None, bias: Tensor | None = None,
     *, epsilon: float = 1e-12, node: Node,
@@ -48,7 +47,7 @@ def skip_layer_normalization(
     return layer_normalization(total, gamma, beta, epsilon=epsilon, outputs=1), None, None, total
 
 
-@reads("SkipSimplifiedLayerNormalization", domain=_DOMAIN)
+@reads("SkipSimplifiedLayerNormalization", domain=DOMAIN)
 def skip_simplified_layer_normalization(
     x: Tensor, skip: Tensor, gamma: Tensor, bias: Tensor | None = None, *, epsilon: float = 1e-12,
     node: Node,
@@ -60,7 +59,7 @@ def skip_simplified_layer_normalization(
     return rms_normalization(total, gamma, epsilon=epsilon), None, None, total
 
 
-@reads("EmbedLayerNormalization", domain=_DOMAIN)
+@reads("EmbedLayerNormalization", domain=DOMAIN)
 def embed_layer_normalization(
     ids: Tensor, *given: Tensor | None, epsilon: float = 1e-12, mask_index_type: int = 1
 ) -> tuple[Any, ...]:
@@ -92,7 +91,7 @@ def _counted(mask: Tensor | None, ids: Tensor) -> Tensor:
     return cast(autograd.reduce_sum(cast(mask == 1, int64), [1], 0), int32)
 
 
-@reads("QEmbedLayerNormalization", domain=_DOMAIN)
+@reads("QEmbedLayerNormalization", domain=DOMAIN)
 def qembed_layer_normalization(
     ids: Tensor, segments: Tensor | None, *given: Tensor | None, epsilon: float = 1e-12
 ) -> tuple[Any, ...]:

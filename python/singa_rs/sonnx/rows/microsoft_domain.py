@@ -1,8 +1,11 @@
-"""What onnxruntime's operators have that is not computed here, which is refused by its name."""
+"""The domain of onnxruntime's own operators; what they have that is not computed here is refused by
+its name."""
 
 from __future__ import annotations
 
 from typing import Any
+
+DOMAIN = "com.microsoft"
 
 
 def refuse(op: str, /, **given: Any) -> None:
