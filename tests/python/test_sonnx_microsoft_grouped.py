@@ -58,3 +58,10 @@ def test_padding_is_refused_after_runs_without():
     assert all(np.array_equal(first, one) for one in others)
     with pytest.raises(NotImplementedError, match="want rows without padding"):
         net.run((*given[:5], np.array([2, 4], np.int32), given[6]))
+
+
+def test_half_of_a_past_is_refused():
+    given = Q, K, V, past(3)[0], None, *counted(S + 3)
+    net = sonnx.prepare(theirs(OP, given, outputs=3, **HEADS))
+    with pytest.raises(ValueError, match="got one of past_key and past_value, want both or none"):
+        net.run([x for x in given if x is not None])
