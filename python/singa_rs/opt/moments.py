@@ -233,6 +233,10 @@ class Moments:
             self._settle()
         return slot.name
 
+    def params(self) -> list[Tensor]:
+        """The parameters that are known, in the order in which they first were."""
+        return [slot.param for slot in self._slots.values()]
+
     def waiting_value(self, kind: str, name: str) -> np.ndarray | None:
         """The value that waits for a parameter of this name, if there is one."""
         return self._waiting[kind].get(name)

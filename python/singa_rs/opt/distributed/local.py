@@ -39,7 +39,8 @@ class LocalSGD(Watched):
     AdamW inside and `SGD(0.7, momentum=0.9, nesterov=True)` outside). Moments stay each rank's own.
 
     Every rank has to begin with the same parameters, as after the same `set_seed`, to run equally
-    many steps, and to update the same parameters in all of them.
+    many steps, and to update the same parameters as all others in each. All parameters that were
+    updated in any step so far are exchanged.
 
     Attributes:
         opt, outer: the optimizers.
@@ -62,6 +63,8 @@ class LocalSGD(Watched):
         self._anchors, self._agreed = Moments(ANCHOR), Agreement()
         #: The names of the anchors that have a value.
         self._anchored: set[str] = set()
+        #: How many parameters were updated in any step.
+        self._known = 0
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "every":
@@ -86,29 +89,35 @@ class LocalSGD(Watched):
             DistError: another rank has failed, not come in time, or has other parameters.
         """
         _check("outer", self.outer)
-        turn, params = self._turn(), []
-        self.opt._train(loss, Exchange(partial(self._noted, turn=turn, params=params)))
+        turn = self._turn()
+        self.opt._train(loss, Exchange(partial(self._noted, turn=turn)))
+        params = self._anchors.params()
+        if len(params) != self._known:
+            once_run(partial(setattr, self, "_known", len(params)), "a parameter was never updated")
         if turn.is_last:
-            self._agreed.check(params)
-            average(params)
-            if self.outer is not None:
-                self._update(self.outer, params)
+            self._end(params)
         self._place = 0 if turn.is_last else self._place + 1
         self.local_steps += 1
 
-    def _noted(self, pairs: Iterable[Pair], turn: _Turn, params: list[Tensor]) -> Iterable[Pair]:
+    def _end(self, params: list[Tensor]) -> None:
+        """The exchange at the end of a round, and the outer update."""
+        self._agreed.check(params)
+        average(params)
+        if self.outer is not None:
+            self._update(self.outer, [param for param in params if param.requires_grad])
+
+    def _noted(self, pairs: Iterable[Pair], turn: _Turn) -> Iterable[Pair]:
         """The pairs as they are. Parameters are noted, and anchored if there is an outer update."""
 
         def note(param: Tensor, _: Tensor) -> None:
-            params.append(param)
+            name = self._anchors.name_of(param)
             if self.outer is not None:
-                self._begin(param, turn.is_first)
+                self._begin(param, name, turn.is_first)
 
         return noting(pairs, note)
 
-    def _begin(self, param: Tensor, is_first: bool) -> None:
+    def _begin(self, param: Tensor, name: str, is_first: bool) -> None:
         """Anchors a parameter in the first step of a round, or where it first has a gradient."""
-        name = self._anchors.name_of(param)
         if is_first:
             self._anchored.add(name)
         elif name in self._anchored:
