@@ -204,6 +204,17 @@ def test_scaling_by_powers_of_two_and_its_gradient_round_once(dtype, bits):
         np.testing.assert_array_equal(dx.to_numpy(), want)
 
 
+def test_the_gradient_of_the_power_of_two():
+    x, n = leaf([1.5, -2.0]), leaf([[1.0], [0.5]])
+    slope = x.to_numpy() * 2 ** n.to_numpy() * np.log(2)
+    (dn,) = autograd.gradients(x.ldexp(n).sum(), [n], create_graph=True)
+    np.testing.assert_allclose(dn.to_numpy(), slope.sum(1, keepdims=True), rtol=1e-6)
+    found = autograd.gradients(dn.sum())
+    second = np.log(2) * slope.sum(1, keepdims=True)
+    np.testing.assert_allclose(found[n].to_numpy(), second, rtol=1e-6)
+    np.testing.assert_allclose(found[x].to_numpy(), slope.sum(0) / x.to_numpy(), rtol=1e-6)
+
+
 def test_second_derivatives_of_scaling_by_powers_of_two():
     x = leaf([1.5, -2.0])
     (dx,) = autograd.gradients((x.ldexp([3, -1]) ** 2).sum(), [x], create_graph=True)

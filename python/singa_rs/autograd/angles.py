@@ -115,6 +115,21 @@ class _Scaled(KeepsShape):
         return ops.reduce_to(_scaled(dys[0], self.load(0)), self.shape), None
 
 
+class _Powered(KeepsShape):
+    """The same where `n` has a gradient."""
+
+    keeps = ("x1", "y0")
+
+    def forward(self, x: Tensor, n: Tensor) -> Tensor:
+        return _scaled(x, n)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
+        """`dy * 2**n` and `dy * x * 2**n * log(2)`."""
+        n, slope = self.load(0), ops.scale(self.load(1), math.log(2))
+        dx = ops.reduce_to(_scaled(dys[0], n), self.shape)
+        return dx, ops.reduce_to(ops.mul(dys[0], slope), n.shape)
+
+
 def _scaled(x: Tensor, n: Tensor) -> Tensor:
     """By three factors that the dtype holds, the rest first: what a product before the last one
     rounds is 0 in the end, as the least factor follows."""
@@ -136,10 +151,10 @@ def ldexp(x: Tensor, n: Any) -> Tensor:
 
     Args:
         x: any shape.
-        n: whole numbers; shapes broadcast.
+        n: whole numbers, or others of a float dtype; shapes broadcast.
     """
     x, n = float_operands("ldexp", x, n)
-    return _Scaled()(x, n.detach())[0]
+    return (_Powered if n.requires_grad else _Scaled)()(x, n)[0]
 
 
 @public(methods="float_power")
