@@ -91,11 +91,13 @@ _OF_METRICS = {
 _KEYWORDS = {
     **dict.fromkeys(("in_channels", "out_channels", "kernel_size"), "(in, out, kernel)"),
     **dict.fromkeys(("sampler", "batch_sampler"), "data.Subset(dataset, indices), or shuffle=True"),
+    "align_corners": 'coordinates="align_corners"',
     "amsgrad": "opt.AMSGrad",
     "inplace": "nothing, as recorded steps write in place where that is safe",
     "loss": "a loss that train_one_batch(self, x, y) computes",
     "metrics": "fit(..., metrics=)",
     "optimizer": "model.optimizer = optimizer",
+    "padding_mode": "a layer before it, such as ReflectionPad2d or CircularPad2d",
     "pin_memory": "nothing, or device= for batches that are on it",
     "requires_grad": "t.requires_grad = True",
     "worker_init_fn": "data.rng() in the dataset, which is seeded for each batch",

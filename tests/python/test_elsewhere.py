@@ -193,6 +193,8 @@ ARGUMENTS = {
     "collate=": lambda: data.DataLoader((X, Y), collate_fn=list),
     r"data.Subset\(dataset, indices\)": lambda: data.DataLoader((X, Y), sampler=[0]),
     "group=": lambda: layer.Conv2d(4, 8, 3, groups=2),
+    "a layer before it": lambda: layer.Conv2d(4, 3, padding_mode="reflect"),
+    'coordinates="align_corners"': lambda: layer.Upsample(2, "bilinear", align_corners=True),
     "epsilon=": lambda: opt.Adam(0.1, eps=1e-6),
     "beta_1=, beta_2=": lambda: opt.Adam(0.1, betas=(0.9, 0.99)),
     "decay_steps=": lambda: opt.CosineDecay(0.1, T_max=5),
@@ -274,3 +276,8 @@ def test_a_format_is_of_one_element():
     assert f"{tensor.ones((1, 1)):.2f}" == "1.00"
     with pytest.raises(ValueError, match=r"format: got shape \(2,\) for '.2f', want one element"):
         f"{tensor.ones((2,)):.2f}"
+
+
+def test_a_mode_that_is_another_function():
+    with pytest.raises(ValueError, match="got mode 'area' for 1 axes, want adaptive_avg_pool"):
+        autograd.interpolate(tensor.ones((1, 1, 4)), 2, mode="area")

@@ -198,7 +198,7 @@ def test_defaults_differ_as_the_page_says(one, theirs):
 
 
 def test_the_list_of_defaults_is_found():
-    assert len(DEFAULTS) == 10
+    assert len(DEFAULTS) == 11
 
 
 # ---- the table -----------------------------------------------------------------------------------

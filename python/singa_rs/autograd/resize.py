@@ -227,6 +227,7 @@ def _kind(mode: Any, sides: int) -> str:
         if mode in ("linear", "cubic") or _ALIASES[mode] == sides:
             return {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     want = "'nearest', 'nearest-exact', 'linear' or 'cubic'"
+    want = "adaptive_avg_pool" if mode == "area" else want
     raise ValueError(f"interpolate: got mode {mode!r} for {sides} axes, want {want}")
 
 
