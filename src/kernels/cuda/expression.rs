@@ -6,7 +6,7 @@ use super::types::{computed, stored};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::Kind;
-use crate::ops::binary::{BinaryFn, BinaryScalar};
+use crate::ops::binary::{BinaryFn, BinaryScalar, EasyPower};
 
 /// A value of one element: the name of a variable, and the dtype.
 #[derive(Clone, Debug)]
@@ -63,6 +63,10 @@ fn expression(source: &mut Source, kind: &Kind, of: &[&Value]) -> Result<Option<
         }
         Kind::Binary(op) => binary(op.f, of[0].dtype, variables(of, &["a", "b"])),
         Kind::BinaryScalar(op) => {
+            if let Some(power) = op.easy_power(of[0].dtype) {
+                let (declared, text) = (variables(of, &["a"]), easy_power(power));
+                return Ok(Some(Expression { declared, text }));
+            }
             let (tensor, other) = if op.reverse { ("b", "a") } else { ("a", "b") };
             let scalar = scalar(source, op, of[0].dtype)?;
             let declared = variables(of, &[tensor]) + &format!("const T {other} = (T){scalar}; ");
@@ -75,6 +79,18 @@ fn expression(source: &mut Source, kind: &Kind, of: &[&Value]) -> Result<Option<
         }
         _ => return Ok(None),
     }))
+}
+
+/// A power that needs no logarithm.
+fn easy_power(power: EasyPower) -> &'static str {
+    match power {
+        EasyPower::Itself => "a",
+        EasyPower::Square => "times(a, a)",
+        EasyPower::Cube => "a * a * a",
+        EasyPower::Root => "sqrt(a)",
+        EasyPower::Reciprocal => "T(1) / a",
+        EasyPower::InverseRoot => "T(1) / sqrt(a)",
+    }
 }
 
 /// On booleans a function is the logical one that it is equivalent to.

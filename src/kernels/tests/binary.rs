@@ -181,6 +181,24 @@ fn special_values_follow_numpy() {
 }
 
 #[test]
+fn powers_that_are_roots_and_quotients() {
+    let x = [-INF, -4.0, -0.0, 0.0, 4.0, INF];
+    for (exponent, want) in [
+        (0.5, [NAN, NAN, -0.0, 0.0, 2.0, INF]),
+        (-0.5, [NAN, NAN, -INF, INF, 0.5, 0.0]),
+        (-1.0, [-0.0, -0.25, -INF, INF, 0.25, 0.0]),
+        (3.0, [-INF, -64.0, -0.0, 0.0, 64.0, INF]),
+    ] {
+        for dtype in [DType::Float64, DType::Float32, DType::Float16, DType::BFloat16] {
+            let exponent = Scalar::Real(Real(exponent));
+            let got = with_scalar(BinaryFn::Pow, dtype, &x, exponent, false);
+            // As text, in which zeros have signs.
+            assert_eq!(format!("{got:?}"), format!("{want:?}"), "{exponent:?} {dtype}");
+        }
+    }
+}
+
+#[test]
 fn integers_wrap_and_never_divide_by_zero() {
     use BinaryFn::*;
     assert_eq!(of(Add, DType::UInt8, &[250.0], &[10.0]), [4.0]);

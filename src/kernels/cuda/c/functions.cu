@@ -85,7 +85,7 @@ template <class T> T gelu_slope(T wide) {
 
 template <class T> T log_ndtr(T x) {
     T tail = T(0.5) * erfcx(T(fabs(x) * T(ONE_OVER_SQRT_2)));
-    return x < 0 ? log(tail) - T(0.5) * x * x : log1p(-normcdf(-x));
+    return x < 0 ? log(tail) - T(0.5) * x * x : log1p(T(0) - normcdf(-x));
 }
 template <class T> T log_ndtr_slope(T x) {
     T tail = T(0.5) * erfcx(T(fabs(x) * T(ONE_OVER_SQRT_2)));
