@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import cached_property, partial
 from types import (
     BuiltinMethodType,
     FunctionType,
+    MappingProxyType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -26,7 +27,7 @@ from .names import is_special, names_of
 from .places import CONTAINERS, NOTHING, in_slots, own_attributes, read
 from .programs import is_program, is_read, module_of
 from .taps import Probe, Tap
-from .unseen import is_cache
+from .unseen import is_cache, kept_by
 
 #: Classes of the standard library whose objects hold only what a program puts into them.
 _PLAIN = frozenset(
@@ -40,6 +41,7 @@ _PLAIN = frozenset(
         ("collections", "UserString"),
         ("functools", "partialmethod"),
         ("functools", "singledispatchmethod"),
+        ("numpy", "vectorize"),
         ("types", "SimpleNamespace"),
         ("weakref", "WeakKeyDictionary"),
         ("weakref", "WeakValueDictionary"),
@@ -50,7 +52,9 @@ _FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
 _NO_DATA = frozenset({"__init__", "_slots", "_abc_impl"})
 #: The name of what a weak reference refers to.
 REFERENT = "()"
-_CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe, Tap)
+_CLOSED = (type, ModuleType, cached_property, Settings, Probe, Tap)
+#: What shows another object's contents.
+_VIEWS = (MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 
 
 class Read(NamedTuple):
@@ -73,7 +77,9 @@ def is_open(value: Any) -> bool:
         return _is_data(value)
     if is_cache(value):
         return _is_data(getattr(value, "__wrapped__", NOTHING))
-    if kind in (MethodType, partial) or isinstance(value, ReferenceType) or _is_bound(value):
+    if kind in (MethodType, partial, memoryview, *_VIEWS) or _is_bound(value):
+        return True
+    if isinstance(value, ReferenceType):
         return True
     if isinstance(value, _CLOSED):
         return False
@@ -98,6 +104,10 @@ def inside(value: Any) -> Iterator[Read]:
     elif isinstance(value, partial):
         for name in ("func", "args", "keywords"):
             yield Read(name, value, name, getattr(value, name))
+    elif isinstance(value, _VIEWS):
+        yield Read("mapping", None, None, *gc.get_referents(value))
+    elif isinstance(value, memoryview):
+        yield Read("obj", None, None, value.obj)
     elif isinstance(value, BaseException):
         yield Read("args", value, "args", value.args, is_silent=True)
     for name, one in in_slots(value):
@@ -124,6 +134,10 @@ def outside(value: Any) -> Iterator[Read]:
         return
     if isinstance(value, ReferenceType):
         yield Read(REFERENT, None, None, value())
+    if is_cache(value):
+        for one in kept_by(value):
+            if is_open(one) or isinstance(one, CONTAINERS):
+                yield Read(REFERENT, None, None, one)
     if not isinstance(value, FunctionType):
         return
     if not is_read(value.__globals__.get("__name__")):
@@ -150,7 +164,8 @@ def _globals(function: FunctionType) -> Iterator[Read]:
             yield Read(f"global {name}", known, name, NOTHING, is_silent=True)
         if _is_space(value) and (name in names.valued or isinstance(value, ModuleType)):
             yield from _in_space(name, value, names.of_attributes, seen)
-        is_opaque = value is not NOTHING and not _is_data(value)
+        is_class = isinstance(value, type) and name in names.valued
+        is_opaque = value is not NOTHING and not is_class and not _is_data(value)
         yield Read(f"global {name}", owner, name, value, is_silent=True, is_opaque=is_opaque)
     for name in map(partial(_absolute, known.get("__package__")), names.of_modules):
         module = sys.modules.get(name, NOTHING)
@@ -200,7 +215,7 @@ def _in_space(
                 value = value.__func__
             if not isinstance(value, property):
                 is_silent = is_static or _is_found(value, owner)
-                is_opaque = not _is_data(value)
+                is_opaque = not isinstance(value, type) and not _is_data(value)
                 yield Read(f"global {to}", owner, name, value, is_silent, is_opaque)
 
 
@@ -301,11 +316,10 @@ def classes(kind: type) -> Iterator[type]:
 
 
 def in_module(module: ModuleType) -> Iterator[Read]:
-    """The data in a module of the program."""
+    """The data in a module of the program, and its functions and classes."""
     if is_read(module.__name__):
         for name, value in list(vars(module).items()):
-            is_other = isinstance(value, (ModuleType, type, *_FUNCTIONS))
-            if not is_other and not is_special(name):
+            if not isinstance(value, ModuleType) and not is_special(name):
                 yield Read(name, vars(module), name, value, is_silent=True)
 
 
@@ -330,7 +344,7 @@ def makers(cls: type) -> Iterator[Read]:
 
 def _is_own_data(name: str, value: Any) -> bool:
     """Whether a class attribute is the program's data, shared by all objects of the class."""
-    if is_special(name) or isinstance(value, type):
+    if is_special(name):
         return False
     return not hasattr(type(value), "__set__") or is_program(module_of(type(value)))
 

@@ -25,7 +25,9 @@ from .snapshot import Snapshot
 #: What reads attributes by names that code does not spell out, or all of them.
 _DYNAMIC = frozenset(
     "getattr hasattr vars eval exec dir attrgetter methodcaller asdict astuple fields str repr "
-    "format format_map print deepcopy dumps __dict__ __getattribute__ __match_args__".split()
+    "format format_map print pprint pformat deepcopy dumps __dict__ __getattribute__ "
+    "__match_args__ __getstate__ __reduce__ __reduce_ex__ getmembers getmembers_static "
+    "getattr_static".split()
 )
 #: The classes of objects that do.
 _GETTERS = frozenset({"attrgetter", "methodcaller", "member_descriptor"})

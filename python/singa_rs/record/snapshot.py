@@ -191,7 +191,7 @@ class Snapshot:
     def _classes(self, kind: type) -> None:
         if id(kind) in self._seen:
             return
-        for cls in classes(kind):
+        for cls in (*classes(kind), *classes(type(kind))):
             if id(cls) not in self._seen:
                 self._seen[id(cls)] = cls.__qualname__
                 self._lengths.append((vars(cls), len(vars(cls))))

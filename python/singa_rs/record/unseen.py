@@ -62,6 +62,16 @@ def _results(cache: Any) -> Iterator[Any]:
             yield from one.values()
 
 
+def kept_by(cache: Any) -> list[Any]:
+    """The arguments and results that a function's cache holds."""
+    found = [one for one in gc.get_referents(cache) if one is not vars(cache)]
+    if cache.cache_parameters()["maxsize"] is None:
+        return [made for one in found if type(one) is dict for made in one.values()]
+    links = {id(one) for one in found if type(one).__name__ == "_lru_list_elem"}
+    is_own = [type(one) is dict and not links.isdisjoint(map(id, one.values())) for one in found]
+    return [one for one, own in zip(found, is_own, strict=True) if not own and id(one) not in links]
+
+
 def added(cache: Any) -> tuple[Any, int]:
     """A function's cache, and how often something was added to it."""
     return cache, cache.cache_info().misses

@@ -20,7 +20,7 @@ struct Block {
         std::unique_ptr<char[]> stack{new char[STACK]};
         bool is_entered = false, is_done;
     };
-    static constexpr size_t STACK = 64 << 10;
+    static constexpr size_t STACK = 256 << 10;
     std::vector<Thread> threads;
     ucontext_t start;
     jmp_buf turns;

@@ -321,7 +321,7 @@ fn built(code: Code, hash: u64) -> Result<PathBuf> {
     }
     let prelude = HEADER.to_string() + code.prelude;
     let [header, _] = once(&folder, &prelude, ["h", "h.gch"], &["-x", "c++-header"])?;
-    let with_functions = ["-shared", "-Wl,--no-as-needed", "-lm"];
+    let with_functions = ["-O2", "-shared", "-Wl,--no-as-needed", "-lm"];
     let [_, runtime] = once(&folder, RUNTIME, ["cpp", "so"], &with_functions)?;
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Relaxed);
@@ -362,10 +362,12 @@ fn once(folder: &Path, text: &str, ends: [&str; 2], form: &[&str]) -> Result<[Pa
     Ok([source, made])
 }
 
-/// Products and sums are not contracted, as on a GPU: fused kernels then give the same bits.
+/// Products and sums are not contracted, as on a GPU: fused kernels then give the same bits. Kernels
+/// are many and run briefly, so that what counts is how fast they are compiled.
 fn compiler() -> Command {
     let mut command = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-    command.args(["-pipe", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fwrapv", "-w"]);
+    command.args(["-pipe", "-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-fwrapv", "-w"]);
+    command.args(["-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"]);
     command
 }
 
