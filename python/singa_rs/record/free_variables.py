@@ -23,6 +23,7 @@ from .. import _core
 from ..autograd.tape import Operator
 from ..notices import is_ours
 from ..tensor.keys import EXACT, Settings
+from .looks import LONGEST
 from .names import is_special, names_of
 from .places import CONTAINERS, NOTHING, in_slots, own_attributes, read
 from .programs import is_program, is_read, module_of
@@ -134,8 +135,8 @@ def outside(value: Any) -> Iterator[Read]:
         return
     if isinstance(value, ReferenceType):
         yield Read(REFERENT, None, None, value())
-    if is_cache(value):
-        for one in kept_by(value):
+    if is_cache(value) and len(held := kept_by(value)) <= LONGEST:
+        for one in held:
             if is_open(one) or isinstance(one, CONTAINERS):
                 yield Read(REFERENT, None, None, one)
     if not isinstance(value, FunctionType):
