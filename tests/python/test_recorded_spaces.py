@@ -56,6 +56,17 @@ class Weight(metaclass=Meta):
     def __call__(self):
         return self.own
 
+    def one(self):
+        return 1.0
+
+    @property
+    def two(self):
+        return 1.0
+
+    @staticmethod
+    def three():
+        return 1.0
+
 
 class Phase(enum.Enum):
     FIRST = {"factor": 1.0}
@@ -111,11 +122,27 @@ def _function(model, value):
     TASK.factor = lambda: value
 
 
+def _method(model, value):
+    Weight.one = lambda self: value
+
+
+def _property(model, value):
+    Weight.two = property(lambda self: value) if value == 1 else value
+
+
+def _static(model, value):
+    Weight.three = staticmethod(lambda: value)
+
+
 #: By what changes: what the step multiplies by it, and the change.
 WAYS = {
     "a global that a backward reads": (lambda m, x: Sloped()(x)[0], _global("SLOPE")),
     "an attribute that a forward reads": (lambda m, x: Focal()(x), _of(Focal, "gamma")),
     "one that a constructor reads": (lambda m, x: x * Weight()(), _of(Weight, "k")),
+    "a method": (lambda m, x: x * Weight().one(), _method),
+    "a method of an object": (lambda m, x: x * m.weight.one(), _method),
+    "a property": (lambda m, x: x * Weight().two, _property),
+    "a static method": (lambda m, x: x * Weight.three(), _static),
     "one of a metaclass": (lambda m, x: x * Weight.factor, _of(Meta, "factor")),
     "one of a class within": (lambda m, x: x * m.held.Config.factor, _of(Holder.Config, "factor")),
     "a class": (lambda m, x: m.held.loss()(x), _loss_class),
@@ -139,7 +166,7 @@ class Net(module.Module):
         self.fc, self.optimizer, self.way = layer.Linear(3), opt.SGD(0.1), way
         self.held, self.task, self.rule = Holder(), TASK, RULE
         self.proxy, self.values = types.MappingProxyType(TABLE), TABLE.values()
-        self.memory = memoryview(BYTES)
+        self.memory, self.weight = memoryview(BYTES), Weight()
 
     def forward(self, x):
         return self.fc(x)

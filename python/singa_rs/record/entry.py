@@ -16,9 +16,10 @@ from ..tensor import Tensor
 from .attempt import Attempt, apart
 from .call import staged
 from .effects import Effects
+from .items import is_container
 from .left import put
 from .memory import changed, matches, pattern
-from .snapshot import Snapshot, is_container
+from .snapshot import Snapshot
 from .symbols import evaluator
 from .trees import first_ones, given_name, has_attributes, is_numeric, is_row
 from .verifier import profile

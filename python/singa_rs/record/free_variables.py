@@ -337,6 +337,13 @@ def in_class(cls: type) -> Iterator[Read]:
             yield Read(name, cls, name, value, is_silent=not is_ours and _is_found(value, cls))
 
 
+def methods(cls: type) -> list[tuple[type, str, Any]]:
+    """The methods and properties of a class that does not note when they are replaced."""
+    if any("_watched" in vars(one) for one in cls.__mro__):
+        return []
+    return [(cls, name, one) for name, one in vars(cls).items() if any(_functions(one))]
+
+
 def makers(cls: type) -> Iterator[Read]:
     """The constructor of a class that a program holds, and so may call."""
     for function in _functions(vars(cls).get("__init__")):

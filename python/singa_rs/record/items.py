@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .places import Place, Slot
+from .places import CONTAINERS, Place, Slot
 
 
 class Alias(NamedTuple):
@@ -46,3 +46,10 @@ class Item(NamedTuple):
     def alone(self) -> Item:
         """The same without the owner; what nothing can be written to loses its key."""
         return Item(None, None if self.is_fixed else self.key, self.value)
+
+
+def is_container(item: Item | None) -> bool:
+    """Whether there is a list, dictionary or the like, whose items have paths of their own."""
+    value = None if item is None else item.value
+    kind = value[0] if type(value) is tuple and value else None
+    return isinstance(kind, type) and issubclass(kind, CONTAINERS)

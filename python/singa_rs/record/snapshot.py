@@ -31,6 +31,7 @@ from .free_variables import (
     is_open,
     is_open_key,
     makers,
+    methods,
     outside,
 )
 from .items import Alias, Item, Kind
@@ -195,6 +196,7 @@ class Snapshot:
             if id(cls) not in self._seen:
                 self._seen[id(cls)] = cls.__qualname__
                 self._lengths.append((vars(cls), len(vars(cls))))
+                self.fixtures += methods(cls)
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
                 self.caches += map(added, filter(is_cache, vars(cls).values()))
         self._seen[id(kind)] = kind.__qualname__
@@ -391,10 +393,3 @@ class Snapshot:
         while path in self.items:
             path += "'"
         return path
-
-
-def is_container(item: Item | None) -> bool:
-    """Whether there is a list, dictionary or the like, whose items have paths of their own."""
-    value = None if item is None else item.value
-    kind = value[0] if type(value) is tuple and value else None
-    return isinstance(kind, type) and issubclass(kind, CONTAINERS)
