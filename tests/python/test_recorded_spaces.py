@@ -67,6 +67,10 @@ class Weight(metaclass=Meta):
     def three():
         return 1.0
 
+    @functools.cache  # noqa: B019
+    def cached(self):
+        return {"factor": 1.0}
+
 
 class Phase(enum.Enum):
     FIRST = {"factor": 1.0}
@@ -130,6 +134,14 @@ def _property(model, value):
     Weight.two = property(lambda self: value) if value == 1 else value
 
 
+def _cached(model, value):
+    model.weight.cached()["factor"] = value
+
+
+def _many(model, value):
+    model.many = [value] * 2000
+
+
 def _static(model, value):
     Weight.three = staticmethod(lambda: value)
 
@@ -151,6 +163,8 @@ WAYS = {
     "a global that a member reads": (lambda m, x: x * Phase.FIRST.twice(), _global("SLOPE")),
     "a cached dictionary": (lambda m, x: x * settings()["factor"], _in(settings())),
     "a cached object": (lambda m, x: x * options("a").factor, _of(options("a"), "factor")),
+    "what a method has cached": (lambda m, x: x * m.weight.cached()["factor"], _cached),
+    "a long list": (lambda m, x: x * m.many[-1], _many),
     "a function of a module": (lambda m, x: x * m.task.factor(), _function),
     "a class of a module": (lambda m, x: m.task.Focal()(x), _of(TASK.Focal, "gamma")),
     "a dictionary behind a proxy": (lambda m, x: x * m.proxy["factor"], _in(TABLE)),

@@ -329,6 +329,8 @@ def in_class(cls: type) -> Iterator[Read]:
     for name, value in list(vars(cls).items()):
         if name in _NO_DATA:
             continue
+        if is_cache(value):
+            yield Read(f"{name}.(cache)", cls, name, value)
         if functions := list(_functions(value)):
             for n, function in enumerate(functions):
                 yield Read(name if n == 0 else f"{name}.(wrapped)", cls, name, function)

@@ -198,7 +198,6 @@ class Snapshot:
                 self._lengths.append((vars(cls), len(vars(cls))))
                 self.fixtures += methods(cls)
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
-                self.caches += map(added, filter(is_cache, vars(cls).values()))
         self._seen[id(kind)] = kind.__qualname__
 
     def _read(self, path: str, read: Read) -> None:
@@ -364,6 +363,7 @@ class Snapshot:
         if value is vars(builtins):
             return
         if len(value) > LONGEST:
+            self._put(path, Item(owner, key, (type(value), len(value), id(value))))
             self._lengths.append((value, len(value)))
             return
         if not isinstance(value, (tuple, frozenset)):
