@@ -180,6 +180,16 @@ def test_models_of_even_sizes_alone():
     check(UNet(lambda x, _: up(x)), [real(1, 3, 8, 8)], ANY, [[real(1, 3, 12, 20)]])
 
 
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("align", [False, True])
+def test_samples_of_any_size(mode, padding, align):
+    dynamic = {"x0": {0: "n", 2: "h", 3: "w"}, "x1": {0: "n", 1: "m"}}
+    others = [[real(1, 2, 7, 4), real(1, 3, 3, 2)], [real(2, 2, 4, 9), real(2, 6, 3, 2)]]
+    check(lambda x, grid: A.grid_sample(x, grid, mode, padding, align),
+          [real(2, 2, 5, 6), real(2, 4, 3, 2)], dynamic, others)  # fmt: skip
+
+
 def test_filters_of_any_size():
     dynamic = {"x0": {2: "h"}, "x1": {2: "k"}}
     others = [[real(2, 3, 12, 8), real(4, 3, 5, 3)], [real(2, 3, 7, 8), real(4, 3, 4, 3)]]

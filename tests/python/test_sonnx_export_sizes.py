@@ -132,6 +132,28 @@ def test_numbers_that_are_others_for_large_sizes_are_refused():
         sonnx.model_proto(lambda x: x[: min(5, x.shape[0])].sum(0), [real(1, 4)], dynamic=BATCH)
 
 
+def test_constants_that_are_others_for_large_sizes_are_refused():
+    with pytest.raises(ValueError, match=r"export: a constant of shape \(\) is another one for"):
+        sonnx.model_proto(
+            lambda x: A.where(x > 0, min(50.0, x.shape[0]), x), [real(9, 4)], dynamic=BATCH
+        )
+    with pytest.raises(ValueError, match=r"export: a constant of shape \(\) for .* is another one"):
+        sonnx.model_proto(
+            lambda x: A.where(x > 0, x.shape[0] ** 0.5, x), [real(9, 4)], dynamic=BATCH
+        )
+
+
+def test_a_slice_whose_step_may_have_either_sign_is_refused():
+    def thinned(x):
+        if x.shape[0] < 7:
+            raise ValueError("want 7 rows at least")
+        step = x.shape[0] - 5
+        return x.reshape((-1,))[: 3 * step + 1 : step] * 1
+
+    with pytest.raises(NotImplementedError, match=r"slice of step -5 \+ batch: its sign depends"):
+        sonnx.model_proto(thinned, [real(9, 4)], dynamic=BATCH)
+
+
 def test_what_is_made_of_nothing_for_small_sizes_is_refused():
     with pytest.raises(ValueError, match="export: binary_scalar: got .* for {'batch': [12]}, want"):
         sonnx.model_proto(lambda x: A.std(x[2:], 0), [real(9, 4)], dynamic=BATCH)
@@ -171,6 +193,18 @@ def test_results_that_are_no_tensors_are_refused(result, kinds, dynamic):
 
 OF_SIZES = {
     "spread": lambda x: (A.std(x, 0), x.var(0), A.mse_loss(x, x * 0), x * (-1 / x.shape[0])),
+    "chosen": lambda x: (
+        A.where(x > 0, float(x.shape[0] - 1), x),
+        A.where(x > 0, 1 / x.shape[0], -1 / x.shape[0]),
+        A.where(x.argmax(1) > 2, x.shape[0], 0),
+        A.maximum(x, tensor.full((1,), 1 / x.shape[0])),
+    ),
+    "bounds": lambda x: (A.clip(x * 9, 1 - x.shape[0], x.shape[0] / 1), x.clip(None, x.shape[0])),
+    "steps": lambda x: (
+        x[:, :1] + tensor.arange(x.shape[0], x.shape[0] * 5, x.shape[0]),
+        A.diagonal(A.matmul(x, x.T)),
+        A.flip(A.kron(x, x), (0,))[:: -x.shape[0]],
+    ),
     "squares": lambda x: (A.kron(x, x), x[:, :1].repeat(3) * float(2 * x.shape[0] ** 2)),
 }
 

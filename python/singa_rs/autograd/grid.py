@@ -140,7 +140,7 @@ def grid_sample(
     places = []
     for i, n in enumerate(sizes):
         one = grid[..., len(sizes) - 1 - i]
-        places.append((one + 1) * ((n - 1) / 2) if align else ((one + 1) * n - 1) / 2)
+        places.append((one + 1) * (n - 1) / 2 if align else ((one + 1) * n - 1) / 2)
     return sample_at(x, places, _MODES[mode], padding_mode, align)
 
 

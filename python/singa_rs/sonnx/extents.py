@@ -125,7 +125,16 @@ class Reciprocal:
     def __init__(self, sign: int, of: Extent) -> None:
         self.sign, self.of = sign, of
 
+    def at(self, sizes: Sizes) -> float:
+        """The value for these sizes, NaN if there is none."""
+        below = self.of.at(sizes)
+        return self.sign / below if below else math.nan
+
     def __str__(self) -> str:
         return f"{self.sign} / ({self.of})"
 
     __repr__ = __str__
+
+
+#: A number of an operation that may be a float, which may also be the name of one.
+Scalar = Number | Reciprocal | float | str

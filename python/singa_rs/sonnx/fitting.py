@@ -174,15 +174,22 @@ def _solve(values: Sequence[int], sizes: Sequence[Sizes]) -> Number | None:
     return made if is_right else None
 
 
-def solve_scalar(values: Sequence[float], known: Known) -> Number | Reciprocal | None:
-    """As `Known.solve`, for floats that are whole, or 1 or -1 over what is whole."""
+#: The attributes that may be floats that depend on sizes.
+FLOATS = ("scalar", "value", "min", "max")
+
+
+def solve_scalar(
+    values: Sequence[float], known: Known, rounded: Callable[[float], Any] = float
+) -> Number | Reciprocal | None:
+    """As `Known.solve`, for floats that are whole, or 1 or -1 over what is whole, as it is
+    rounded."""
     if not all(map(math.isfinite, values)):
         return None
     if all(one.is_integer() for one in values):
         return known.solve([int(one) for one in values])
     sign = 1 if values[0] > 0 else -1
     below = [round(sign / one) if abs(one) > _LEAST else 0 for one in values]
-    if not all(n > 0 and sign / n == one for n, one in zip(below, values, strict=True)):
+    if not all(n > 0 and rounded(sign / n) == one for n, one in zip(below, values, strict=True)):
         return None
     found = known.solve(below)
     return Reciprocal(sign, found) if isinstance(found, Extent) else None
@@ -253,11 +260,11 @@ def merged(values: Sequence[Any], known: Known, where: str) -> Any:
 
 
 def _merged_entry(key: str, values: Sequence[Any], known: Known, where: str) -> Any:
-    """As `merged`; the scalar of an operation may be a float that depends on sizes, and the steps
-    of resampling what sizes give, which None stands for."""
+    """As `merged`; some may be floats that depend on sizes, and the steps of resampling what sizes
+    give, which None stands for."""
     if key == "steps":
         return tuple(_merged_step(each, known, where) for each in zip(*values, strict=True))
-    if key == "scalar" and all(type(one) is float for one in values) and len(set(values)) > 1:
+    if key in FLOATS and all(type(one) is float for one in values) and len(set(values)) > 1:
         found = solve_scalar(values, known)
         if found is not None:
             return found

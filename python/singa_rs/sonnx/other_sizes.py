@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ..errors import InternalError
 from ..record import Operations
+from ..tensor import Tensor
 from .extents import Extent, Number, Quotient, Reciprocal, Sizes
-from .fitting import same
-from .program import Numbered, Program
+from .fitting import FLOATS, same
+from .program import Leaf, Numbered, Program, is_same
 
 #: Traces a call for these sizes; raises what the model does for sizes that it does not take.
 Trace = Callable[[Sizes], Operations]
@@ -137,7 +140,7 @@ class _Slice:
         start, count, step = (_at(one, sizes) for one in self._taken)
         begin, end = (None if one is None else _at(one, sizes) for one in self._bounds)
         extent = max(_at(self._extent, sizes), 0)
-        if step < 0 and begin is not None and begin < -extent:
+        if not step or (step < 0 and begin is not None and begin < -extent):
             return False  # ONNX begins with the first element, Python with none
         taken = range(*slice(begin, end, step).indices(extent))
         return count <= 0 if not taken else (start, count) == (taken.start, len(taken))
@@ -156,11 +159,19 @@ def _check_numbers(made: Program, found: Operations, sizes: Sizes) -> None:
         return
     if [one[:1] + one[2:] for one in made.steps] != [one[:1] + one[2:] for one in numbered.steps]:
         return
+    if list(made.leaves) != list(numbered.leaves):
+        return
     for meta, t in zip(made.metas, numbered.tensors, strict=True):
         if not _agree(meta.shape, t.shape, sizes):
             raise ValueError(
                 f"export: got shape {t.shape} for {sizes}, want {meta.shape}, which follows from "
                 "other sizes: the program is not the same for all sizes"
+            )
+    for want, got in zip(made.leaves.values(), numbered.leaves.values(), strict=True):
+        if not _is_leaf(want, got, sizes):
+            raise ValueError(
+                f"export: a constant of shape {got.shape} is another one for {sizes}: it was made "
+                "outside of the program's operations from the size of an axis"
             )
     for want, got in zip(made.steps, numbered.steps, strict=True):
         if not _agree(want.attrs, got.attrs, sizes):
@@ -168,6 +179,13 @@ def _check_numbers(made: Program, found: Operations, sizes: Sizes) -> None:
                 f"export: {want.name}: got {got.attrs} for {sizes}, want {want.attrs}, which "
                 "follow from other sizes: the program is not the same for all sizes"
             )
+
+
+def _is_leaf(want: Leaf, got: Tensor | np.ndarray, sizes: Sizes) -> bool:
+    if isinstance(want, (Extent, Reciprocal)):
+        known = np.asarray(got)
+        return known.size == 1 and bool(np.float64(want.at(sizes)).astype(known.dtype) == known)
+    return is_same(want, got)
 
 
 def _agree(want: Any, got: Any, sizes: Sizes, key: str = "") -> bool:
@@ -188,11 +206,10 @@ def _agree(want: Any, got: Any, sizes: Sizes, key: str = "") -> bool:
         pairs = list(zip(want, got, strict=False))
         return len(want) == len(got) and all(_agree(a, b, sizes) for a, b in pairs)
     if isinstance(want, Reciprocal):
-        below = want.of.at(sizes)
-        return below != 0 and want.sign / below == got
+        return bool(want.at(sizes) == got)
     if isinstance(want, Extent):
         value = want.at(sizes)
-        return value == got or (key != "scalar" and value < 0 and got == 0)
+        return value == got or (key not in FLOATS and value < 0 and got == 0)
     return same(want, got)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..record import Event, Operations, place
 from ..tensor import Tensor
-from .extents import Number, Sizes
-from .fitting import Known, likely, merged, same
+from .extents import Extent, Number, Reciprocal, Sizes
+from .fitting import Known, likely, merged, same, solve_scalar
 from .regions import region
 
 
@@ -31,14 +31,18 @@ class Step(NamedTuple):
     outputs: tuple[int, ...]
 
 
+#: A tensor that was there before, a parameter or a state; a constant from NumPy; a number that
+#: depends on sizes.
+Leaf = Tensor | np.ndarray | Extent | Reciprocal
+
+
 class Program(NamedTuple):
     """Steps, and the values that they begin and end with."""
 
     steps: list[Step]
     arguments: list[int]
     results: list[int]
-    #: Tensors that were there before, parameters and states, and constants from NumPy.
-    leaves: dict[int, Tensor | np.ndarray]
+    leaves: dict[int, Leaf]
     metas: list[Meta]
 
 
@@ -190,10 +194,10 @@ def program(traces: Sequence[Operations], sizes: Sequence[Sizes]) -> Program:
     first = found[0]
     for other, at in zip(found[1:], sizes[1:], strict=True):
         _same_steps(first, other, sizes[0], at)
-    for i in first.leaves:
-        _check_same(i, found, sizes)
-    steps, metas = _merged(found, Known(sizes))
-    return Program(steps, first.arguments, first.results, first.leaves, metas)
+    known = Known(sizes)
+    leaves = {i: _merged_leaf([one.leaves[i] for one in found], known) for i in first.leaves}
+    steps, metas = _merged(found, known)
+    return Program(steps, first.arguments, first.results, leaves, metas)
 
 
 def _merged(found: Sequence[Numbered], known: Known) -> tuple[list[Step], list[Meta]]:
@@ -227,15 +231,27 @@ def _same_steps(a: Numbered, b: Numbered, sizes: Sizes, others: Sizes) -> None:
         raise ValueError(f"export: the program for {sizes} is not that for {others}")
 
 
-def _check_same(i: int, found: Sequence[Numbered], sizes: Sequence[Sizes]) -> None:
-    """A constant has to be the same for all sizes."""
-    first = found[0].leaves[i]
-    for one, at in zip(found[1:], sizes[1:], strict=True):
-        other = one.leaves[i]
-        if isinstance(first, Tensor) and isinstance(other, Tensor) and place(first) == place(other):
-            continue
-        if first.shape != other.shape or not same(np.asarray(first), np.asarray(other)):
-            raise ValueError(
-                f"export: a constant of shape {first.shape} for {sizes[0]} is another one for "
-                f"{at}: it was made outside of the program's operations from the size of an axis"
-            )
+def is_same(a: Tensor | np.ndarray, b: Tensor | np.ndarray) -> bool:
+    """Whether two constants are one tensor, or have equal elements."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and place(a) == place(b):
+        return True
+    return a.shape == b.shape and same(np.asarray(a), np.asarray(b))
+
+
+def _merged_leaf(every: Sequence[Tensor | np.ndarray], known: Known) -> Leaf:
+    """A constant that is the same for all sizes, or a number that follows from them."""
+    first = every[0]
+    other = next((i for i, one in enumerate(every) if not is_same(first, one)), None)
+    if other is None:
+        return first
+    arrays, found = [np.asarray(one) for one in every], None
+    if arrays[0].size == 1 and all(a.shape == first.shape and a.dtype.kind != "b" for a in arrays):
+        numbers = [float(one.item()) for one in arrays]
+        found = solve_scalar(numbers, known, arrays[0].dtype.type)
+    if found is None:
+        raise ValueError(
+            f"export: a constant of shape {first.shape} for {known.sizes[0]} is another one for "
+            f"{known.sizes[other]}: it was made outside of the program's operations from the size "
+            "of an axis"
+        )
+    return found

@@ -13,8 +13,8 @@ from onnx import helper
 from ..record import place
 from ..tensor import Tensor
 from .arrays import from_array
-from .extents import Extent, Number, Quotient
-from .program import Meta, Program, Step
+from .extents import Extent, Number, Quotient, Reciprocal, Scalar
+from .program import Leaf, Meta, Program, Step
 from .table import WRITERS
 from .values import ELEMENTS, to_array
 
@@ -71,14 +71,16 @@ class Writer:
                 step = self.makers[value]
                 which = step.outputs.index(value)
                 raise NotImplementedError(f"export: {step.name}: its output {which} is not written")
-            self.names[value] = self._leaf(self.program.leaves[value])
+            self.names[value] = self._leaf(self.program.leaves[value], self.meta(value))
         return self.names[value]
 
     def source(self, value: int) -> tuple[str, tuple[Number, ...]]:
         """A value whose elements these are, in order, and its shape."""
         return self.sources.get(value) or (self.name(value), self.shape(value))
 
-    def _leaf(self, leaf: Tensor | np.ndarray) -> str:
+    def _leaf(self, leaf: Leaf, meta: Meta) -> str:
+        if isinstance(leaf, (Extent, Reciprocal)):
+            return self.reshape(self.scalar(leaf, meta.dtype), (), meta.shape)
         if isinstance(leaf, np.ndarray):
             return self.constant(leaf)
         if place(leaf) in self.states:
@@ -132,10 +134,13 @@ class Writer:
         parts = [self._number(one) for one in numbers]
         return parts[0] if len(parts) == 1 else self.node("Concat", parts, axis=0)
 
-    def scalar(self, number: Number, dtype: str) -> str:
-        """The name of a whole number, which may depend on sizes."""
-        if isinstance(number, int):
-            return self.constant(number, dtype)
+    def scalar(self, number: Scalar, dtype: str) -> str:
+        """The name of a number, which may depend on sizes."""
+        if isinstance(number, Reciprocal):  # rounded once, as numbers of Python are
+            wide = [self.constant(number.sign, "float64"), self.scalar(number.of, "float64")]
+            return self.cast(self.node("Div", wide), dtype)
+        if not isinstance(number, Extent):
+            return self.constant(float(number) if isinstance(number, str) else number, dtype)
         made = self.node("Squeeze", [self._number(number), self.constant([0], "int64")])
         return made if dtype == "int64" else self.cast(made, dtype)
 

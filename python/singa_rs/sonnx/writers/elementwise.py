@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..extents import Extent, Reciprocal
+from ..extents import Extent
 from ..names import BY_SIGN, COMPARISONS, OF_NUMBERS, OF_ONE, OF_TWO, by_engine
 from ..program import Step
 from ..table import writes
@@ -88,7 +88,7 @@ def _clip(w: Writer, step: Step, x: str, min: Any, max: Any) -> str:
     """`x` within bounds; one that is left out is infinite, which other runtimes forget."""
     dtype = w.meta(step.inputs[0]).dtype
     given = (-math.inf if min is None else min), (math.inf if max is None else max)
-    return w.node("Clip", [x, *(number(w, _within(one, dtype), dtype) for one in given)])
+    return w.node("Clip", [x, *(w.scalar(_within(one, dtype), dtype) for one in given)])
 
 
 def _within(bound: Any, dtype: str) -> Any:
@@ -143,18 +143,8 @@ def binary_scalar(w: Writer, step: Step) -> str:
     """A function of a tensor and a number."""
     (value,), attrs = step.inputs, step.attrs
     dtype = w.meta(value).dtype
-    operands = [w.name(value), number(w, attrs["scalar"], dtype)]
+    operands = [w.name(value), w.scalar(attrs["scalar"], dtype)]
     return _two(w, attrs["f"], *(operands[::-1] if attrs["reverse"] else operands), dtype)
-
-
-def number(w: Writer, value: Any, dtype: str) -> str:
-    """A number as a constant of a dtype; one that depends on sizes is computed."""
-    if isinstance(value, Extent):
-        return w.scalar(value, dtype)
-    if isinstance(value, Reciprocal):  # rounded once, as numbers of Python are
-        wide = [w.constant(value.sign, "float64"), w.scalar(value.of, "float64")]
-        return w.cast(w.node("Div", wide), dtype)
-    return w.constant(float(value) if isinstance(value, str) else value, dtype)
 
 
 @writes("where")

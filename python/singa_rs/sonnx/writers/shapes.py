@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..extents import Extent, Number, plus, times
+from ..extents import Extent, Number, Reciprocal, plus, times
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
@@ -80,13 +79,12 @@ def sliced(
     for axis, ((start, count, step), extent, own) in enumerate(known):
         if start == 0 and step == 1 and count == extent:
             continue
-        if isinstance(step, Extent):
-            raise NotImplementedError("export: a slice whose step depends on the sizes")
+        backwards = _goes_backwards(step)
         is_fixed = all(isinstance(one, int) for one in (start, count, extent))
         if own is None or is_fixed:
-            begin, end = start, _end(start, count, step, extent)
+            begin, end = start, _end(start, plus(start, times(count, step)), backwards, extent)
         else:
-            begin, end = _as_given(own, step)
+            begin, end = _as_given(own, backwards)
         columns.append((begin, end, axis, step))
     if not columns:
         return w.name(value)
@@ -95,21 +93,27 @@ def sliced(
     )
 
 
-def _as_given(bounds: _Bounds, step: int) -> tuple[Number, Number]:
+def _goes_backwards(step: Number) -> bool:
+    factors = step.terms.values() if isinstance(step, Extent) else [step]
+    if min(factors) < 0 < max(factors):
+        raise NotImplementedError(f"export: a slice of step {step}: its sign depends on the sizes")
+    return min(factors) < 0
+
+
+def _as_given(bounds: _Bounds, backwards: bool) -> tuple[Number, Number]:
     """A slice's bounds, which ONNX takes as Python does: also where they are beyond the axis."""
-    first, last = (0, 2**62) if step > 0 else (2**62, -(2**62))
+    first, last = (2**62, -(2**62)) if backwards else (0, 2**62)
     begin, end = bounds
     return first if begin is None else begin, last if end is None else end
 
 
-def _end(start: Number, count: Number, step: int, extent: Number) -> Number:
+def _end(start: Number, end: Number, backwards: bool, extent: Number) -> Number:
     """Where a range ends, as ONNX counts."""
-    end = plus(start, times(count, step))
     if isinstance(start, int) and start < 0:  # one place, counted from the end
         return end or 2**62
     if not isinstance(end, Extent):
         return -(2**62) if end < 0 else end
-    if step < 0:  # before the first element, which -1 would not say
+    if backwards:  # before the first element, which -1 would not say
         return plus(end, times(extent, -1))
     return 2**62 if end == extent else end
 
@@ -124,25 +128,18 @@ def concat(w: Writer, step: Step) -> str:
 def fill(w: Writer, step: Step) -> str:
     """A tensor of one value."""
     value, shape, dtype = (step.attrs[name] for name in ("value", "shape", "dtype"))
-    if all(isinstance(n, int) for n in shape) and math.prod(shape) <= 1:
+    is_small = all(isinstance(n, int) for n in shape) and math.prod(shape) <= 1
+    if is_small and not isinstance(value, (Extent, Reciprocal)):
         return w.constant(np.full(shape, value), dtype)
-    one = w.constant(np.full((1,) * len(shape), value), dtype)
-    return w.node("Expand", [one, w.ints(shape)])
+    return w.node("Expand", [w.scalar(value, dtype), w.ints(shape)])
 
 
 @writes("arange")
 def arange(w: Writer, step: Step) -> str:
     """Numbers a step apart."""
     a = step.attrs
-    start, by = (_exact(a[name]) for name in ("start", "step"))
+    start, by, dtype = a["start"], a["step"], a["dtype"]
     counts = w.node("Range", [w.scalar(one, "int64") for one in (0, a["count"], 1)])
-    dtype = a["dtype"]
     made = counts if dtype == "int64" else w.cast(counts, dtype)
-    made = made if by == 1 else w.node("Mul", [made, w.constant(by, dtype)])
-    return made if start == 0 else w.node("Add", [made, w.constant(start, dtype)])
-
-
-def _exact(value: Any) -> int | float:
-    if isinstance(value, Extent):
-        raise NotImplementedError("export: arange: a start or step that depends on the sizes")
-    return value
+    made = made if by == 1 else w.node("Mul", [made, w.scalar(by, dtype)])
+    return made if start == 0 else w.node("Add", [made, w.scalar(start, dtype)])
