@@ -4,7 +4,8 @@ import dataclasses
 import sys
 
 import pytest
-from scenarios import Step, hold, x
+from scenarios import Fit, Step, hold, x
+from singa_rs import _core
 
 
 def replayed(make, calls=8):
@@ -40,6 +41,21 @@ def test_tensors_that_a_program_holds_replay_one_graph():
     model.graph(True)
     model.fit()
     assert sum(entry.runs for f in model._graphs.all() for entry in f.entries) == 18
+
+
+def test_looks_at_a_model_and_new_learning_rates_are_no_changes():
+    model = Fit()
+    model.compile([x()], use_graph=True)
+    for _ in range(4):
+        model(x())
+    before = _core.changes()
+    model.train()
+    model.get_params(), model.get_states(), model.optimizer.get_states(), model.graphs
+    model.optimizer.lr = 0.05
+    model.optimizer.momentum = 0.5
+    assert _core.changes() == before
+    model.optimizer.momentum = 0  # another update
+    assert _core.changes() > before
 
 
 class Outer:

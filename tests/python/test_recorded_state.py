@@ -86,6 +86,25 @@ def test_flag_between_steps():
     assert len(recorded.graphs) == 2 and replays(recorded) == 12
 
 
+@pytest.mark.parametrize("phases", [(False, True), (False, True, 0, None)])
+def test_flags_that_are_others_in_each_step(phases):
+    recorded, eager = pair(Counting)
+    for i in range(8 * len(phases)):
+        recorded.flag = eager.flag = phases[i % len(phases)]
+        step(recorded, eager, *batch())
+    assert len(recorded.graphs) == len(phases) and replays(recorded) == 6 * len(phases)
+
+
+def test_few_recordings_are_kept_of_flags_that_do_not_come_again():
+    recorded, eager = pair(Counting)
+    for i in range(12):
+        recorded.flag = eager.flag = f"phase {i}"
+        step(recorded, eager, *batch())
+    assert not recorded.graphs
+    (known,) = recorded._graphs.all()[-1]._attempts._known.values()
+    assert len(known) == 4
+
+
 @pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_state_that_is_reset_between_steps():
     """It is reset to the same tensor twice, then to another one."""

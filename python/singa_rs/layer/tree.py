@@ -133,8 +133,10 @@ def rename(tensor: Tensor, name: str) -> None:
     if tensor._creator is not None:
         return
     tensor.__dict__["_is_member"] = True
-    given = tensor.name
-    if given == getattr(tensor, "_path_name", None) or not given or _DEFAULT_NAME.match(given):
+    given, known = tensor.name, getattr(tensor, "_path_name", None)
+    if given == known == name:
+        return  # so that recorded steps need not look for what has changed
+    if given == known or not given or _DEFAULT_NAME.match(given):
         tensor.name = name
         tensor._path_name = name
 

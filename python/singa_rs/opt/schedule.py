@@ -91,7 +91,8 @@ class DecayScheduler(AsNumber, Hinted):
         """Raises what the constructor does for a value that an argument cannot be."""
         if name in self._checks:
             value = self._checks[name](value, f"{type(self).__name__}: {name}")
-        note_change()
+        if self.__dict__:  # else it is being made, and nothing reads it
+            note_change()
         object.__setattr__(self, name, value)
 
     def _watched(self) -> Iterable[tuple[str, Any]]:

@@ -11,6 +11,9 @@ from .effects import Undo, moving
 from .snapshot import Snapshot
 from .stand_ins import tells_stand_ins
 
+#: How many recordings of calls of one key are kept that differ in attributes.
+_ALIKE = 4
+
 
 class Attempts:
     """The latest recordings by the key of their calls; those of one key hold for different
@@ -35,17 +38,21 @@ class Attempts:
         return key in self._known
 
     def latest(self, call: Call, now: Snapshot) -> tuple[Attempt | None, str | None]:
-        """The latest recording that holds for the present numbers; if there are only others, why
-        the latest of these does not."""
+        """The latest recording that holds for the present numbers and has left the attributes as
+        they are now; if there are only others, why the latest of these does not."""
         known = self._known.get(call.key, ())
         for attempt in known[-1:]:
             self._moving |= moving(attempt.changes, attempt.before, now)
             again = attempt.replaced(now)
             self.carried |= again & self._replaced
             self._replaced |= again
-        reasons = [one.guards.mismatch(call.root) or one.is_for(now) for one in known]
-        holding = [attempt for attempt, reason in zip(known, reasons, strict=True) if not reason]
-        return (holding[-1], None) if holding else (None, reasons[-1] if reasons else None)
+        reason = None
+        for one in reversed(known):
+            other = one.guards.mismatch(call.root) or one.is_for(now) or one.is_followed_by(now)
+            if other is None:
+                return one, None
+            reason = reason or other
+        return None, reason
 
     def record(
         self, call: Call, before: Snapshot, previous: Attempt | None
@@ -69,9 +76,13 @@ class Attempts:
         return made
 
     def keep(self, attempt: Attempt, previous: Attempt | None) -> None:
-        """Keeps a recording in the place of the one that it was compared with."""
+        """Keeps a recording in the place of the one that it was compared with, beside few others of
+        its key that hold for any numbers."""
         known = self._known.setdefault(attempt.call.key, [])
         known[:] = [one for one in known if one is not previous] + [attempt]
+        alike = [one for one in known if not one.guards.outcomes]
+        if len(alike) > _ALIKE:
+            known.remove(alike[0])
         self._known.move_to_end(attempt.call.key)
         if attempt.verified is not None:
             self.carried |= attempt.carried()

@@ -244,8 +244,7 @@ class GraphFunction:
         try:
             attempt, undo = self._attempts.record(call, before, previous)
             try:
-                changed = previous and previous.is_followed_by(before)
-                verdict = previous.compare(attempt) if previous and not changed else None
+                verdict = previous.compare(attempt) if previous else None
                 if isinstance(verdict, Effects):
                     attempt.take_graph_of(previous)
                 else:
@@ -256,7 +255,7 @@ class GraphFunction:
                 raise
         finally:
             self._is_recording = False
-        reason = changed or otherwise or reason
+        reason = otherwise or reason
         return self._run_recorded(attempt, verdict, previous, due, reason, undo)
 
     def _run_recorded(
