@@ -79,7 +79,7 @@ def muon(lr, momentum, weight_decay, nesterov):
         for _ in range(5):
             a = x @ x.T
             x = 3.4445 * x + (-4.775 * a + 2.0315 * a @ a) @ x
-        return p * (1 - lr * weight_decay) - lr * math.sqrt(SHAPE[0] / SHAPE[1]) * x.T
+        return p * (1 - lr * weight_decay) - lr * x.T  # fewer outputs than inputs
 
     return step
 
@@ -181,6 +181,17 @@ def test_muon_makes_steps_of_one_size_in_all_directions():
     rng = np.random.default_rng(1)
     optimizer.apply("p", param, from_numpy(rng.normal(size=param.shape).astype(np.float32)))
     values = np.linalg.svd(param.to_numpy().reshape(4, 27), compute_uv=False)
+    assert values.min() > 0.6 and values.max() < 1.3
+
+
+@pytest.mark.parametrize(
+    ("shape", "factor"), [((5, 8), math.sqrt(8 / 5)), ((8, 5), 1), ((9, 2, 2), 1.5), ((2, 3, 3), 1)]
+)
+def test_muon_makes_larger_steps_for_more_outputs_than_inputs(shape, factor):
+    optimizer, param = opt.Muon(1.0, weight_decay=0), Tensor(shape)
+    rng = np.random.default_rng(1)
+    optimizer.apply("p", param, from_numpy(rng.normal(size=shape).astype(np.float32)))
+    values = np.linalg.svd(param.to_numpy().reshape(shape[0], -1), compute_uv=False) / factor
     assert values.min() > 0.6 and values.max() < 1.3
 
 

@@ -215,10 +215,11 @@ class Muon(Composed):
 
         buffer = momentum * buffer + (1 - momentum) * g
         step = orthogonal(momentum * buffer + (1 - momentum) * g if nesterov else buffer)
-        p = p * (1 - lr * weight_decay) - lr * sqrt(max(1, rows / columns)) * step
+        p = p * (1 - lr * weight_decay) - lr * sqrt(max(1, outputs / inputs)) * step
 
-    For matrices, and weights of more axes, whose first axis is that of the rows. Vectors, and
-    usually embeddings and the last layer, belong to another optimizer: `params`.
+    For matrices, (inputs, outputs) as in `Linear`, and weights of more axes, (outputs, ...) as in
+    convolutions, of which the others are the inputs. Vectors, and usually embeddings and the last
+    layer, belong to another optimizer: `params`.
     """
 
     hyperparameters = holders(lr={}, momentum=FRACTION, weight_decay={})
@@ -256,9 +257,10 @@ class Muon(Composed):
         momentum, lr = self.number("momentum", p), self.number("lr", p)
         buffer = average(moments[0], g, momentum)
         ahead = average(g, buffer, 1 - momentum) if self.nesterov else buffer
-        rows = p.shape[0]
-        step = self._orthogonal(ahead.reshape((rows, p.numel // max(rows, 1)))).reshape(p.shape)
-        factor = math.sqrt(max(1.0, rows / max(p.numel // max(rows, 1), 1)))
+        rows, columns = p.shape[0], p.numel // max(p.shape[0], 1)
+        step = self._orthogonal(ahead.reshape((rows, columns))).reshape(p.shape)
+        inputs, outputs = (rows, columns) if p.rank == 2 else (columns, rows)
+        factor = math.sqrt(max(1.0, outputs / max(inputs, 1)))
         if self._uses("weight_decay"):
             p = p * (1 - lr * self.number("weight_decay", p))
         return p - step * (lr * factor), buffer
