@@ -118,93 +118,6 @@ def test_the_plan_says_where_the_type_is_slow(amp):
     assert device.get_default_device().computes_in("float32")
 
 
-OPTIMIZERS = {
-    "SGD": lambda: opt.SGD(0.1, momentum=0.9),
-    "AdamW": lambda: opt.AdamW(opt.ExponentialDecay(1e-2, 1, 0.5)),
-    "LAMB": lambda: opt.LAMB(1e-2),
-    "clipped": lambda: opt.Adam(1e-2, clip_norm=1.0, clip_value=0.5),
-}
-
-
-def written(model) -> dict[str, np.ndarray]:
-    """Everything that an update writes, except the scale."""
-    states = model.optimizer.get_states()
-    found = {"step": np.array(states.pop("step_counter"))}
-    for kind, moments in states.items():
-        found |= {f"{kind}/{name}": t.to_numpy().copy() for name, t in moments.items()}
-    found |= {name: t.to_numpy().copy() for name, t in model.get_params().items()}
-    return found
-
-
-@pytest.mark.parametrize("use_graph", [False, True])
-@pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("goes_on", [False, True])
-def test_an_update_that_overflows_is_skipped(name, use_graph, goes_on):
-    model, other = (compiled(OPTIMIZERS[name](), use_graph=use_graph, amp="float16") for _ in "ab")
-    losses(model, 4)
-    if goes_on:
-        other.optimizer.set_states(model.optimizer.get_states())
-        model = other
-    before, factor = written(model), model.loss_scale.factor.item()
-    model.train_one_batch(np.full_like(IMAGES, np.inf), LABELS)
-    after = written(model)
-    assert before.keys() == after.keys()
-    for key in before:
-        np.testing.assert_array_equal(after[key], before[key], err_msg=key)
-    assert model.loss_scale.factor.item() == factor / 2
-    assert model.loss_scale.updates.item() == 0
-    model.batch_norm.running_mean.set_value(0)
-    model.batch_norm.running_var.set_value(1)
-    model.train_one_batch(IMAGES, LABELS)
-    now = written(model)
-    assert now["step"] == before["step"] + 1
-    assert any(not np.array_equal(now[key], before[key]) for key in before)
-
-
-def test_a_first_update_that_overflows_leaves_zero_moments():
-    model = compiled(opt.Adam(1e-2), use_graph=False, amp="float16")
-    model.train_one_batch(np.full_like(IMAGES, np.inf), LABELS)
-    moments = [t for kind in "mv" for t in model.optimizer.get_states()[kind].values()]
-    assert moments and all(not t.to_numpy().any() for t in moments)
-
-
-class InTwo(module.Module):
-    """Accumulates the gradients of the first half of each batch."""
-
-    def __init__(self):
-        super().__init__()
-        self.head, self.optimizer = layer.Linear(5), opt.SGD(0.1, momentum=0.9)
-
-    def forward(self, x):
-        return self.head(x)
-
-    def train_one_batch(self, x, t):
-        losses = [autograd.softmax_cross_entropy(self(x[i::2]), t[i::2]) * 0.5 for i in range(2)]
-        self.optimizer.accumulate(losses[0])
-        self.optimizer(losses[1])
-        return losses[1]
-
-
-@pytest.mark.parametrize("use_graph", [False, True])
-@pytest.mark.parametrize("half", [0, 1])
-def test_a_skipped_update_drops_the_sums(half, use_graph):
-    good, bad = np.ones((8, 16), np.float32), np.ones((8, 16), np.float32)
-    bad[half::2] = np.inf
-    model = InTwo()
-    model.compile([good], use_graph=use_graph, amp="float16")
-    for _ in range(4):
-        model.train_one_batch(good, LABELS)
-    before = written(model)
-    model.train_one_batch(bad, LABELS)
-    after = written(model)
-    for key, value in after.items():
-        np.testing.assert_array_equal(value, before[key], err_msg=key)
-    sums = [value for key, value in after.items() if key.startswith("accumulated")]
-    assert len(sums) == 2 and not any(value.any() for value in sums)
-    model.train_one_batch(good, LABELS)
-    assert all(np.isfinite(value).all() for value in written(model).values())
-
-
 def test_the_scale_grows(monkeypatch):
     monkeypatch.setattr("singa_rs.opt.scaling._INTERVAL", 3)
     model = compiled(opt.SGD(0.0), amp="float16")
@@ -338,37 +251,6 @@ def test_a_scaled_loss_without_any_gradient():
 def test_check_finite_is_refused_beside_the_scale_of_losses():
     with pytest.raises(ValueError, match='amp="float16" and check_finite=True, want one of them'):
         compiled(opt.SGD(0.1), amp="float16", check_finite=True)
-
-
-class Grouped(module.Module):
-    """A schedule that the optimizer and a group have."""
-
-    def __init__(self):
-        super().__init__()
-        self.w, self.v = (
-            layer.Parameter(tensor.from_numpy(np.ones(shape, np.float32)))
-            for shape in ((4, 4), (4, 1))
-        )
-        self.optimizer = opt.SGD(opt.StepDecay(1.0, 1, 0.5))
-        self.group = self.optimizer.group("v", lr=opt.StepDecay(1.0, 1, 0.5))
-
-    def forward(self, x):
-        return (x @ self.w) @ self.v
-
-    def train_one_batch(self, x):
-        loss = self.forward(x).square().mean()
-        self.optimizer(loss)
-        return loss
-
-
-@pytest.mark.parametrize("use_graph", [False, True])
-def test_a_skipped_update_leaves_the_schedules_of_groups(use_graph):
-    model, good = Grouped(), np.full((2, 4), 1e-3, np.float32)
-    model.compile([good], amp="float16", use_graph=use_graph)
-    for x in (good, *[np.full((2, 4), 6e4, np.float32)] * 3, good):
-        model(x)
-    assert model.optimizer.step_counter.item() == 2
-    assert model.optimizer.lr_value.item() == model.group.lr_value.item() == 0.25
 
 
 class Scaled(module.Module):

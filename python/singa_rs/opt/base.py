@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, elsewhere, tensor
 from ..autograd.leaves import is_parameter
 from ..autograd.mode import mode
 from ..layer.check import device_check, tensors
+from ..layer.tree import members
 from ..notices import once
 from ..record import updating
 from ..refusals import Hinted, is_of_package
@@ -272,26 +273,35 @@ class Optimizer(Hinted, Scheduled):
         if self._uses("clip_norm"):
             pairs = clipped_norms(pairs, self.clip_norm_limit, exchange.whole_square)
         param = None
-        for param, grad in pairs:
-            with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
-                exchange.member(self, param).apply(param.name, param, grad)
-            del grad  # so that its memory is free for the next one
-            if exchange.is_done(param):
-                sums.used(param)
+        with only_if(is_finite, self._own_state):
+            for param, grad in pairs:
+                with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
+                    exchange.member(self, param).apply(param.name, param, grad)
+                del grad  # so that its memory is free for the next one
+                if exchange.is_done(param):
+                    sums.used(param)
         exchange.end()
         sums.end()
         if param is None and (others or self._params is not None):
             raise nothing_selected(type(self).__name__, self._params)
         return is_finite
 
-    def _written(self, param: Tensor) -> list[Tensor]:
+    def _written(self, param: Tensor) -> dict[Hashable, Tensor]:
         """What an update of a parameter writes."""
-        return [param, *self._moments.made(param, self.moment_kinds)]
+        return {id(one): one for one in (param, *self._moments.made(param, self.moment_kinds))}
 
-    def _stepped(self) -> list[Tensor]:
+    def _stepped(self) -> dict[Hashable, Tensor]:
         """What `step` writes: the optimizer's tensors, and those of its groups' schedules."""
         of_groups = [holder for group in self._groups for _, _, holder in group._schedules()]
-        return [*self._own_tensors(), *of_groups]
+        return {**{id(one): one for one in (*self._own_tensors(), *of_groups)}, **self._own_state()}
+
+    def _own_state(self) -> dict[Hashable, Tensor]:
+        """The tensors in the attributes of an optimizer of the user's own, by their paths: what its
+        `apply` and `step` may write, besides moments."""
+        if is_of_package(type(self).apply) and is_of_package(type(self).step):
+            return {}
+        found = (members(name, value) for name, value in self.__dict__.items())
+        return {path: one for of in found for path, one in of if isinstance(one, Tensor)}
 
     def step(self) -> None:
         """Advances the step counter and the schedules, by operations. No parameter is updated:

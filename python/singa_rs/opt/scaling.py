@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from .. import autograd, tensor
@@ -69,20 +69,21 @@ _ALWAYS = nullcontext()
 
 
 def only_if(
-    condition: Tensor | None, written: Callable[[], Iterable[Tensor]]
+    condition: Tensor | None, written: Callable[[], Mapping[Hashable, Tensor]]
 ) -> AbstractContextManager[None]:
-    """A context after which the tensors that `written()` names are as before it unless the
-    condition holds, which None does; those that it has made are zeros then."""
+    """A context after which the tensors that `written()` names have the elements of those that it
+    named before, unless the condition holds, which None does; further ones are zeros then."""
     return _ALWAYS if condition is None else _if(condition, written)
 
 
 @contextmanager
-def _if(condition: Tensor, written: Callable[[], Iterable[Tensor]]) -> Iterator[None]:
+def _if(condition: Tensor, written: Callable[[], Mapping[Hashable, Tensor]]) -> Iterator[None]:
     with autograd.no_grad():
-        before = {id(one): one.clone() for one in written()}
+        before = {key: one.clone() for key, one in written().items()}
     yield
     with autograd.no_grad():
-        for one in written():
-            old = before.get(id(one))
-            old = tensor.zeros_like(one) if old is None else old
+        for key, one in written().items():
+            old = before.get(key)
+            if old is None or old.shape != one.shape:
+                old = tensor.zeros_like(one)
             one.copy_from(autograd.where(condition, one, old))
