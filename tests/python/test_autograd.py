@@ -338,6 +338,17 @@ def test_changed_memory_is_found():
         list(autograd.backward(loss))
 
 
+def test_memory_may_change_that_no_wanted_gradient_needs():
+    x, w = tensor.ones((2, 3)), parameter(value=np.ones((3, 4), np.float32))
+    image, kernel = tensor.ones((1, 2, 5, 5)), parameter(value=np.ones((3, 2, 3, 3), np.float32))
+    losses = [(x @ w).sum(), autograd.conv(image, kernel, None).sum()]
+    w *= 2
+    kernel *= 2
+    for y, p, want in zip(losses, (w, kernel), (2, 9), strict=True):
+        (found,) = autograd.gradients(y, [p])
+        assert (found.to_numpy() == want).all()
+
+
 def test_an_array_as_index_of_a_recorded_tensor():
     p = parameter(3)
     h = p * 1

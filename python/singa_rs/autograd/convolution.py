@@ -84,10 +84,13 @@ class _Conv(Rule):
 
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """The gradients of x and W, and of b if it was given."""
-        (dy,), (x, W) = dys, (self.load(0), self.load(1))
-        to_x = ops.op("conv_grad_input", **self.attrs, size=x.shape[2:])
-        to_w = ops.op("conv_grad_weight", **self.attrs, kernel=W.shape[2:])
-        made = (to_x(dy, W) if wanted[0] else None, to_w(dy, x) if wanted[1] else None)
+        (dy,), (x, W) = dys, (one.shape for one in self.saved)
+        to_x = ops.op("conv_grad_input", **self.attrs, size=x[2:])
+        to_w = ops.op("conv_grad_weight", **self.attrs, kernel=W[2:])
+        made = (
+            to_x(dy, self.load(1)) if wanted[0] else None,
+            to_w(dy, self.load(0)) if wanted[1] else None,
+        )
         if not self.has_bias:
             return made
         axes = (0, *range(2, dy.rank))
@@ -192,10 +195,13 @@ class _ConvTranspose(Rule):
 
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """The gradients of x and W."""
-        (dy,), (x, W) = dys, (self.load(0), self.load(1))
+        (dy,), W = dys, self.saved[1].shape
         to_x = ops.op("conv", **self.attrs)
-        to_w = ops.op("conv_grad_weight", **self.attrs, kernel=W.shape[2:])
-        return (to_x(dy, W) if wanted[0] else None, to_w(x, dy) if wanted[1] else None)
+        to_w = ops.op("conv_grad_weight", **self.attrs, kernel=W[2:])
+        return (
+            to_x(dy, self.load(1)) if wanted[0] else None,
+            to_w(self.load(0), dy) if wanted[1] else None,
+        )
 
 
 @public(precision="short")

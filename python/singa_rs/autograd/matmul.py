@@ -43,11 +43,11 @@ class Matmul(Rule):
 
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
-        (dy,), (x, w) = dys, (self.load(0), self.load(1))
-        if x.rank == 1 or w.rank == 1:
-            return self._of_vectors(dy, x, w, wanted)
-        dx = ops.reduce_to(ops.matmul(dy, ops.swap(w)), x.shape) if wanted[0] else None
-        return dx, self._to_w(dy, x, w) if wanted[1] else None
+        (dy,), (x, w) = dys, (one.shape for one in self.saved)
+        if len(x) == 1 or len(w) == 1:
+            return self._of_vectors(dy, self.load(0), self.load(1), wanted)
+        dx = ops.reduce_to(ops.matmul(dy, ops.swap(self.load(1))), x) if wanted[0] else None
+        return dx, self._to_w(dy, self.load(0), w) if wanted[1] else None
 
     def _of_vectors(self, dy: Tensor, x: Tensor, w: Tensor, wanted: Any) -> Grads:
         """The gradients of matrices in the place of vectors, as vectors again."""
@@ -55,16 +55,16 @@ class Matmul(Rule):
         extents = (row.shape[-2], column.shape[-1])
         dy = ops.reshape(dy, (*(x if w.rank == 1 else w).shape[:-2], *extents))
         dx = ops.reduce_to(ops.matmul(dy, ops.swap(column)), row.shape) if wanted[0] else None
-        dw = self._to_w(dy, row, column) if wanted[1] else None
+        dw = self._to_w(dy, row, column.shape) if wanted[1] else None
         return (
             None if dx is None else ops.reshape(dx, x.shape),
             None if dw is None else ops.reshape(dw, w.shape),
         )
 
-    def _to_w(self, dy: Tensor, x: Tensor, w: Tensor) -> Tensor:
-        if w.rank == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum
+    def _to_w(self, dy: Tensor, x: Tensor, w: tuple[int, ...]) -> Tensor:
+        if len(w) == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum
             dy, x = (ops.reshape(t, (math.prod(t.shape[:-1]), t.shape[-1])) for t in (dy, x))
-        return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
+        return ops.reduce_to(ops.matmul(ops.swap(x), dy), w)
 
 
 def _row(x: Tensor) -> Tensor:
