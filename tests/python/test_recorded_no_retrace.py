@@ -2,10 +2,14 @@
 
 import dataclasses
 import sys
+import types
 
 import pytest
-from scenarios import Fit, Step, hold, x
-from singa_rs import _core
+from recorded import same
+from scenarios import Fit, Step, X, hold, x
+from singa_rs import _core, tensor
+from singa_rs.record.call import Call
+from singa_rs.tensor import from_numpy
 
 
 def replayed(make, calls=8):
@@ -20,6 +24,11 @@ def replayed(make, calls=8):
 @dataclasses.dataclass
 class Options:
     scale: float = 1.0
+
+
+@dataclasses.dataclass
+class Counts:
+    n: int
 
 
 BATCHES = [x() for _ in range(20)]
@@ -58,6 +67,38 @@ def test_looks_at_a_model_and_new_learning_rates_are_no_changes():
     assert _core.changes() > before
 
 
+class Counted(Step):
+    """Its training step has another way every third time, if it looks at its count."""
+
+    def __init__(self, looks, kind):
+        super().__init__()
+        self.looks, self.counts = looks, kind(n=0)
+        self.w = tensor.ones((2,))
+
+    def forward(self, x):
+        self.counts.n += 1
+        self.w += x.sum(0)
+        return x * self.w * (2.0 if self.looks and self.counts.n % 3 == 0 else 1.0)
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("kind", [types.SimpleNamespace, Counts])
+def test_graphs_in_turn_need_no_look_at_the_model(looks, kind, monkeypatch):
+    recorded, eager = Counted(looks, kind), Counted(looks, kind)
+    recorded.graph(True), eager.graph(False)
+    batches = [from_numpy(X[:n]) for n in (4, 3, 4, 4, 2)]
+    for i in range(80):
+        if i == 60:  # all are known
+            monkeypatch.setattr(Call, "look", None)
+        x = batches[i % len(batches)]
+        same(recorded(x), eager(x))
+    monkeypatch.undo()
+    recorded.counts.n = eager.counts.n = 1
+    for x in batches:
+        same(recorded(x), eager(x))
+    assert recorded.counts.n == eager.counts.n == 6
+
+
 class Outer:
     def __init__(self):
         self.a = 1.0
@@ -79,7 +120,7 @@ def test_objects_of_subclasses_that_a_step_makes():
     for _ in range(4):
         model(x())
     (function,) = model._graphs.all()
-    assert function._ready[1].watch.holds()
+    assert function._lately.latest.is_current()
 
 
 class AsModule:

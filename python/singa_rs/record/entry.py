@@ -119,6 +119,19 @@ class Entry:
         are_distinct = self._same in (None, tuple(range(len(self.requires_grad))))
         return self._is_row and are_distinct and not is_otherwise
 
+    def may_follow(self, other: Entry) -> bool:
+        """Whether a run of another graph changes nothing but numbers that this one looks at."""
+        effects = other.effects
+        if effects.kept or effects.flags or other._leaving is not None or not self._makers:
+            return False
+        return effects.numbers.keys() <= self.guards.places.keys()
+
+    def tell(self, root: Any, attributes: Snapshot) -> None:
+        """Lets the attributes that another call found know of the numbers that a run has set."""
+        for place, _ in self.effects.numbers.values():
+            if not place.is_noted(root):
+                attributes.follow(place.owner(root), place.key, place.read(root))
+
     # ---- matching -------------------------------------------------------------------------------
 
     def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Any] | None:

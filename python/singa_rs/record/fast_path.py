@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -11,8 +12,7 @@ from .results import Leaf
 from .trees import ORDINARY
 
 if TYPE_CHECKING:
-    from .entry import Entry
-    from .snapshot import Snapshot
+    from .ready import Ready
 
 #: What the fast path returns for a call that must take the slow path.
 MISS = object()
@@ -23,19 +23,23 @@ class FastPath:
     changed that the slow path would check: the count of noted changes, the mode, the arguments, and
     decisions on numbers that the step itself changes."""
 
-    def __init__(self, entry: Entry, snapshot: Snapshot, count: int, seconds: float | None) -> None:
-        """`seconds`: how long it may be used, roughly; None without a limit."""
+    def __init__(
+        self, ready: Ready, ran: Callable[[Ready, Any, int], None], seconds: float | None
+    ) -> None:
+        """`ran`: notes a run for a model, and how many changes it made itself. `seconds`: how long
+        the path may be used, roughly; None without a limit."""
+        entry, snapshot = ready.entry, ready.attributes
         self.function, self.training = entry.function, entry.training
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
         known = snapshot.known
         graph, watch = entry.graph, snapshot.watch
-        check = _core.Shortcut(graph, watch, count, flags, ORDINARY, known, seconds)
+        check = _core.Shortcut(graph, watch, ready.count, flags, ORDINARY, known, seconds)
         self._call, self._advance = check.call, check.advance
         self._is_row = _is_row(entry.results)
-        #: If the step changes numbers: the entry, and what replays let know of that.
-        self._changing = (entry, snapshot) if entry.effects.numbers else None
+        #: If the step changes numbers: the graph, and what replays let know of that.
+        self._changing = (ready, ran) if entry.effects.numbers else None
 
     def __call__(self, args: tuple[Any, ...], root: Any) -> Any:
         """The results; MISS if the call is not like the one before."""
@@ -51,17 +55,19 @@ class FastPath:
 
     def _changed(self, args: tuple[Any, ...], root: Any) -> Any:
         """As `_call`, for a step that changes numbers."""
-        entry, snapshot = self._changing
+        ready, ran = self._changing
+        entry = ready.entry
         changes = entry.changes(root)
         if changes is None:
             return None
 
-        take_effect = entry.effect(root, snapshot, changes)
+        take_effect = entry.effect(root, ready.attributes, changes)
 
         def finished(made: Any) -> Any:
             if made is not None:
                 take_effect()
                 self._advance(entry.noted)
+                ran(ready, root, entry.noted)
             return made
 
         return uninterrupted(self._call, args, finished)

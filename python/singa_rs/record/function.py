@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._core import GraphError, running
 from .._core import changes as count_changes
-from ..autograd.mode import mode
 from ..notices import warn_user
 from ..shown import listed
 from .attempt import Attempt
@@ -22,6 +21,7 @@ from .fast_path import FastPath
 from .history import History
 from .lock import UserCodeLock
 from .options import Options
+from .ready import Lately, Ready
 from .saving import form_of
 from .snapshot import Snapshot
 from .tracing import uncollected
@@ -34,8 +34,6 @@ MOST_UNEQUAL = 4
 MOST_FRUITLESS = 32
 #: How many graphs a function keeps, and how many bytes their results and constants may take.
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
-
-_Ready = tuple[Entry, Snapshot, int]
 
 
 def _late(replayed: Entry, difference: str) -> str:
@@ -89,8 +87,8 @@ class GraphFunction:
         self._lock = UserCodeLock(name)
         #: Whether a call is being recorded, by the thread that holds the lock.
         self._is_recording = False
-        #: What the last call replayed, the attributes that it found, and the count of changes.
-        self._ready: _Ready | None = None
+        #: What the last calls replayed.
+        self._lately = Lately()
         #: By the mode: the arguments of the call recorded last, without their values.
         self.forms: dict[bool, tuple[Any, Any] | None] = {}
 
@@ -113,34 +111,23 @@ class GraphFunction:
         kwargs: dict[str, Any],
     ) -> Any:
         """Calls `function(root, *args, **kwargs)` in training or evaluation."""
-        ready = self._ready
-        if ready is not None and not kwargs:
-            entry, snapshot, count = ready
-            if (
-                count_changes() == count
-                and entry.function is function
-                and entry.training is training
-                and bool(mode.paused) is entry.paused
-                and snapshot.watch.holds()
-                and (changes := entry.changes(root)) is not None
-                and not self._is_due(entry)
-            ):
-                tensors = entry.accept(args, snapshot)
-                if tensors is not None:
-                    return self._replay(ready, tensors, root, changes)
-            del entry, snapshot
-        ready = self._ready = None  # it may hold what the program has let go
+        if not kwargs:
+            found = self._lately.find(function, root, training, args)
+            if found is not None and not self._is_due(found.ready.entry):
+                return self._replay(found.ready, found.tensors, root, found.changes)
+            del found  # it may hold what the program has let go
+        self._lately.let_go()
         return self._call(Call(function, root, training, args, kwargs))
 
     def fast_path(self) -> FastPath | None:
         """The fast path for calls like the last one, if a replay only has to run the graph."""
-        ready = self._ready
-        if ready is None or profile.level or self.check_every or not ready[0].is_simple:
+        ready = self._lately.latest
+        if ready is None or profile.level or self.check_every or not ready.entry.is_simple:
             return None
-        if ready[0].effects.numbers and ready[1].turns:
+        if ready.entry.effects.numbers and ready.attributes.turns:
             return None
-        seconds = ready[0].due - perf_counter() if self.check_every is None else None
-        return FastPath(*ready, seconds)
+        seconds = ready.entry.due - perf_counter() if self.check_every is None else None
+        return FastPath(ready, self._lately.ran, seconds)
 
     def explain(self) -> str:
         """The function's graphs, keys and recordings, as text."""
@@ -169,7 +156,7 @@ class GraphFunction:
             ready = self._ready_or_made(call)
         if isinstance(ready, _Made):
             return ready.result
-        changes = None if ready is None else ready[0].changes(call.root)
+        changes = None if ready is None else ready.entry.changes(call.root)
         if changes is None:  # also where another thread has changed a number meanwhile
             return self._run(call)
         return self._replay(ready, call.tensors, call.root, changes, call.lists)
@@ -179,7 +166,7 @@ class GraphFunction:
         with self.options.eagerly():
             return call.run()
 
-    def _ready_or_made(self, call: Call) -> _Ready | _Made | None:
+    def _ready_or_made(self, call: Call) -> Ready | _Made | None:
         """What to replay, or the result if the call was recorded; None if it is to run eagerly.
         The caller holds the lock."""
         if self._is_recording:  # re-entered by this thread, from a signal handler or the like
@@ -191,8 +178,9 @@ class GraphFunction:
         if entry is None or self._is_due(entry):
             return self._record(call, snapshot, entry, reason)
         self._fruitless = 0
-        ready = (entry, snapshot, count)
-        self._ready = None if snapshot.is_weak else ready
+        ready = Ready(entry, snapshot, count)
+        if not snapshot.is_weak:
+            self._lately.put(ready)
         return ready
 
     def _find(self, call: Call, now: Snapshot) -> tuple[Entry | None, str]:
@@ -212,8 +200,8 @@ class GraphFunction:
             return perf_counter() >= entry.due
         return self.check_every > 0 and entry.runs + 1 >= self.check_every
 
-    def _replay(self, ready: _Ready, tensors: Any, root: Any, changes: Any, lists: Any = ()) -> Any:
-        entry, snapshot, count = ready
+    def _replay(self, ready: Ready, tensors: Any, root: Any, changes: Any, lists: Any = ()) -> Any:
+        entry, snapshot = ready.entry, ready.attributes
         known_fault = entry.verified.fault
         moves = entry.graph.moves if entry.effects.kept else 0
         turns = snapshot.turns
@@ -223,12 +211,10 @@ class GraphFunction:
             name_written(error, entry.graph, root)
             raise
         if not entry.repeats or snapshot.is_weak or snapshot.turns != turns:
-            self._ready = None
-        elif entry.effects.kept or entry.noted:
-            # Changes made by the run itself do not require inspecting all attributes again.
-            count += entry.noted + (entry.graph.moves - moves if entry.effects.kept else 0)
-            if count_changes() == count:
-                self._ready = (entry, snapshot, count)
+            self._lately.drop(ready)
+        else:
+            more = entry.graph.moves - moves if entry.effects.kept else 0
+            self._lately.ran(ready, root, entry.noted + more)
         if (fault := entry.verified.fault) is not known_fault:
             warn_user(f"{self.name}: {fault}")
         return result
@@ -330,7 +316,7 @@ class GraphFunction:
 
     def _settle_once(self, attempt: Attempt, reason: str) -> None:
         """Notes a recording that has run and is of no use again, and drops its graph."""
-        self._ready = None
+        self._lately.clear()
         self.history.note(
             attempt.call, reason, "done once, as something followed that no replay does"
         )
@@ -343,7 +329,7 @@ class GraphFunction:
     ) -> None:
         """Notes the outcome of a recording that has run, and keeps its graph if it is equal to the
         one before."""
-        self._ready = None
+        self._lately.clear()
         if isinstance(verdict, Effects):
             outcome = "same as the previous one; matching calls replay its graph"
         elif verdict is not None:
@@ -380,7 +366,8 @@ class GraphFunction:
             del self._entries[key]
 
     def _stay_eager(self, reason: str) -> None:
-        self.eager, self._ready = reason, None
+        self.eager = reason
+        self._lately.clear()
         self._entries.clear()
         self._attempts.clear()
         warn_user(f"{self.name}: runs eagerly from now on: {reason}")
