@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import onnx
 import pytest
 from mutations import mutated, peak
 from onnx import TensorProto, helper, numpy_helper
@@ -55,10 +56,33 @@ def saved(tmp_path, nodes, constants=(), inputs=("x",), outputs=("y",)):
     return tmp_path / "net.onnx"
 
 
-def test_cycles(tmp_path):
-    nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
-    with pytest.raises(CheckpointError):
-        sonnx.prepare(saved(tmp_path, nodes, outputs=("b",)))
+CYCLES = {
+    "two": [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])],
+    "one": [helper.make_node("Add", ["x", "b"], ["b"])],
+    "after": [helper.make_node("Add", "xb", "a"), helper.make_node("Relu", "a", "b"),
+              helper.make_node("Relu", "x", "c")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CYCLES)
+def test_cycles(tmp_path, kind):
+    path, message = (
+        saved(tmp_path, CYCLES[kind], outputs=("b",)),
+        "g: no order of its nodes makes each of '",
+    )
+    with pytest.raises(CheckpointError, match=f"no model of ONNX, or damaged: {message}"):
+        sonnx.prepare(path)
+    with pytest.raises(ValueError, match=message):
+        sonnx.prepare(onnx.load(path))
+
+
+def test_values_that_are_made_twice_among_nodes_in_no_order(tmp_path):
+    nodes = [helper.make_node("Add", "xa", "y"), *[helper.make_node("Relu", "x", "a")] * 2]
+    path = saved(tmp_path, nodes)
+    with pytest.raises(CheckpointError, match="g: got 'a' twice, among nodes in no order"):
+        sonnx.prepare(path)
+    with pytest.raises(ValueError, match="g: got 'a' twice, among nodes in no order"):
+        sonnx.prepare(onnx.load(path))
 
 
 @pytest.mark.parametrize("dims", [[2**40], [2**31, 2**31], [-1], [3]])

@@ -15,6 +15,7 @@ from singa_rs.module.checkpoint.onnx_reading import GRAPH_INITIALIZER, MODEL_GRA
 from singa_rs.module.checkpoint.wire import field, number
 from singa_rs.sonnx import reading
 from singa_rs.sonnx.arrays import element_of, from_array
+from singa_rs.sonnx.order import order_of
 
 #: Long enough to be left out of an outline, of an odd number of bytes with what stands before.
 LONG = 3001
@@ -298,3 +299,58 @@ def test_files_of_text(tmp_path, end):
     (tmp_path / f"bad.{end}").write_text("{ no")
     with pytest.raises(CheckpointError, match=f"bad.{end}"):
         sonnx.prepare(tmp_path / f"bad.{end}")
+
+
+# ---- nodes in no order ---------------------------------------------------------------------------
+
+
+def branch(name, of):
+    """A body that reads values around it, whose nodes are not in order."""
+    nodes = [helper.make_node("Add", ["t", "h"], ["z"]), helper.make_node(of, ["x"], ["t"])]
+    return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info("z", 1, ["n"])])
+
+
+def shuffled(w):
+    """A model of a function and two bodies, in all of which nodes stand before what they read."""
+    nodes = [
+        helper.make_node("Mul", ["i", "w"], ["y"]),
+        helper.make_node("If", ["b"], ["i"], then_branch=branch("then", "Exp"),
+                         else_branch=branch("else", "Abs")),
+        helper.make_node("Constant", [], ["b"], value=numpy_helper.from_array(np.array(True))),
+        helper.make_node("Twice", ["x"], ["h"], domain="own"),
+    ]  # fmt: skip
+    made = declared(nodes, np.ones(1, np.float32), {"w": w})
+    inner = [helper.make_node("Add", "ac", "d"), helper.make_node("Neg", "a", "c")]
+    plain, own = (helper.make_opsetid(name, version) for name, version in (("", 20), ("own", 1)))
+    made.functions.append(helper.make_function("own", "Twice", ["a"], ["d"], inner, [plain]))
+    made.opset_import.append(own)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["proto", "file", "text"])
+def test_nodes_that_are_not_in_order(tmp_path, whole, kind):
+    w, x = real(LONG), np.float32([2])
+    given = proto = shuffled(w)
+    before = proto.SerializeToString()
+    if kind != "proto":
+        given = tmp_path / ("net.onnx" if kind == "file" else "net.onnxtxt")
+        onnx.save(proto, str(given))
+    np.testing.assert_allclose(times(given, x), np.exp(x) * w, 1e-6)
+    assert proto.SerializeToString() == before
+    assert whole == (["parsed"] if kind == "text" else [])
+
+
+def test_nodes_that_are_not_in_order_beside_elements_in_other_files(tmp_path):
+    """Where ONNX checks only whole files, the message says how the model is read all the same."""
+    w, path, x = real(LONG), str(tmp_path / "net.onnx"), np.float32([2])
+    onnx.save(shuffled(w), path, save_as_external_data=True, location="net.data")
+    with pytest.raises(CheckpointError, match="(?s)topologically sorted.* Give what onnx.load"):
+        sonnx.prepare(path)
+    np.testing.assert_allclose(times(onnx.load(path), x), np.exp(x) * w, 1e-6)
+
+
+def test_nodes_are_moved_no_further_than_needed():
+    reads, made = ["x", "d", "x", "ab", "c"], ["a", "b", "c", "e", "d"]
+    assert order_of("g", reads, made, "x") == [0, 2, 4, 1, 3]
+    assert order_of("g", ["x", "ax", "y"], ["a", "b", "c"], "x") is None
+    assert order_of("g", ["x", "x"], ["y", "x"], "x") is None  # reads the input before it is made

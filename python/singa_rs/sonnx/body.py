@@ -12,6 +12,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from .arrays import dtype_of
 from .calls import fault
+from .order import order_of
 from .reading import MESSAGES, Source
 from .table import Row, reader
 
@@ -86,15 +87,26 @@ def scope_of(model: onnx.ModelProto, source: Source = MESSAGES) -> Scope:
 
 
 def read_graph(graph: GraphProto, scope: Scope, is_mapped: bool = False) -> Body:
-    """A graph's body, whose initialisers may be left on the mapped memory of the model's file."""
+    """A graph's body, whose initialisers may be left on the mapped memory of the model's file. Its
+    nodes need not be in order.
+
+    Raises:
+        order.Disordered: there is no order for them.
+    """
     constants = {one.name: scope.source.array(one, is_mapped) for one in graph.initializer}
     for sparse in graph.sparse_initializer:
         constants[sparse.values.name] = dense(sparse, scope.source)
     inputs = tuple(one.name for one in graph.input if one.name not in constants)
-    nodes = tuple(read_node(one, scope) for one in graph.node)
+    nodes = [read_node(one, scope) for one in graph.node]
+    ordered = _in_order(graph.name, nodes, {*inputs, *constants})
     outputs = tuple(one.name for one in graph.output)
     kinds = tuple(_declared(one.type) for one in graph.output)
-    return body(graph.name, inputs, outputs, nodes, constants)._replace(kinds=kinds)
+    return body(graph.name, inputs, outputs, ordered, constants)._replace(kinds=kinds)
+
+
+def _in_order(name: str, nodes: list[Node], known: set[str]) -> tuple[Node, ...]:
+    order = order_of(name, [*map(reads_of, nodes)], [one.outputs for one in nodes], known)
+    return tuple(nodes) if order is None else tuple(nodes[at] for at in order)
 
 
 def _declared(kind: onnx.TypeProto) -> tuple[np.dtype, tuple[int, ...]] | None:
@@ -241,11 +253,12 @@ def read_function(
     """A function's body with the attributes of a call; others have their defaults, the function's
     or usual ones."""
     given = {one.name: one for one in (*usual, *function.attribute_proto, *call.attribute)}
-    nodes = tuple(read_node(_with_attributes(one, given), scope) for one in function.node)
+    nodes = [read_node(_with_attributes(one, given), scope) for one in function.node]
+    ordered = _in_order(function.name, nodes, {*function.input})
     # Outputs that a call leaves out need not be computed in the body.
     wanted = [*call.output, *[""] * len(function.output)]
     outputs = tuple(y if want else "" for y, want in zip(function.output, wanted, strict=False))
-    return body(function.name, tuple(function.input), outputs, nodes, {})
+    return body(function.name, tuple(function.input), outputs, ordered, {})
 
 
 def _with_attributes(node: NodeProto, given: dict[str, AttributeProto]) -> NodeProto:

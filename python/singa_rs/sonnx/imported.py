@@ -21,6 +21,7 @@ from .body import Body, Scope, body, read_graph, scope_of
 from .declared import as_array, as_declared
 from .hoisting import hoisted
 from .idioms import recognised
+from .order import Disordered
 from .reading import constant, opened
 from .running import Frame
 from .stretches import Stretches
@@ -36,6 +37,7 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body, Body]:
             data of other files leave its folder.
         OSError: the file cannot be opened.
         TypeError: neither a model nor a path.
+        ValueError: there is no order for the nodes of a model.
     """
     if isinstance(model, onnx.ModelProto):
         return model, *_read(model, scope_of(model))
@@ -47,7 +49,7 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body, Body]:
             return proto, *_read(proto, scope_of(proto, source), is_mapped=True)
     except OSError:
         raise
-    except onnx.checker.ValidationError as error:
+    except (onnx.checker.ValidationError, Disordered) as error:
         raise CheckpointError(f"sonnx: {model}: no model of ONNX, or damaged: {error}") from error
     except Exception as error:  # whatever protobuf and NumPy say of bytes
         raise CheckpointError(f"sonnx: {model}: {type(error).__name__}: {error}") from error

@@ -22,6 +22,7 @@ from ..module.checkpoint.onnx_reading import GRAPH_INITIALIZER, MODEL_GRAPH, TEN
 from ..module.checkpoint.stored import mapped
 from ..module.checkpoint.wire import BYTES, Walker, field
 from .arrays import CODED, dtype_of, from_bytes, to_array
+from .order import Disordered, sort
 
 #: The fewest bytes of a message that is looked into for elements to leave out.
 _LONG = 4096
@@ -180,6 +181,7 @@ def opened(path: str) -> Iterator[tuple[onnx.ModelProto, Source]]:
 
     Raises:
         onnx.checker.ValidationError: it is no model of ONNX; data of other files leave its folder.
+        order.Disordered: there is no order for its nodes.
         OSError: the file cannot be opened.
         google.protobuf.message.DecodeError: its bytes are no messages.
     """
@@ -196,7 +198,7 @@ def opened(path: str) -> Iterator[tuple[onnx.ModelProto, Source]]:
 def _of_text(path: str, kind: str) -> onnx.ModelProto:
     """The model in a file of text, which ONNX checks."""
     made = onnx.load(path, kind, load_external_data=False)
-    onnx.checker.check_model(made)
+    _check_model(made)
     return made
 
 
@@ -205,12 +207,40 @@ def _check(path: str) -> None:
     name the file, or where elements may be in other files, which are looked for next to it."""
     try:
         short = Outline(mapped("sonnx", path), _empty).message()
-        onnx.checker.check_model(short)
+        _check_model(short)
         is_checked = b"location" not in short
+    except Disordered:
+        raise
     except Exception:  # whatever it is, the whole file has it, too
         is_checked = False
     if not is_checked:
+        _check_file(path)
+
+
+def _check_model(model: bytes | onnx.ModelProto) -> None:
+    """Has ONNX check a model, or else what it is with its nodes in order.
+
+    Raises:
+        order.Disordered: there is no order for them.
+    """
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError:
+        made = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else model
+        if not sort(made):
+            raise
+        onnx.checker.check_model(made)
+
+
+def _check_file(path: str) -> None:
+    try:
         onnx.checker.check_model(path)
+    except onnx.checker.ValidationError as error:
+        if "topologically sorted" not in str(error):
+            raise
+        # ONNX checks files of which other files are part only where they are, and as they are.
+        more = "Give what onnx.load makes of the file, whose nodes are sorted when it is read"
+        raise onnx.checker.ValidationError(f"{str(error).strip()} {more}") from error
 
 
 def _parsed(path: str, source: Source) -> onnx.ModelProto:
