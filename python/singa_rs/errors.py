@@ -34,7 +34,7 @@ from ._core import (
 )
 from .notices import is_ours
 from .refusals import MISCALLED, REFUSED, a_name, flag, is_of_package, wanted
-from .shown import is_tensor, shown
+from .shown import is_tensor, shown, wanting
 
 __all__ = [
     "CheckpointError",
@@ -356,7 +356,7 @@ def _explained(
     misfit = _misfit(function, given)
     if misfit is not None:
         name, value, want = misfit
-        return TypeError(f"{op}: got {shown(value)} for {name}, want {want}")
+        return TypeError(f"{op}: got {shown(value)} for {name}, {wanting(value, want)}")
     kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
     got = ", ".join(map(shown, given.values()))
     return kind(f"{op}: got {got}: {text}")

@@ -17,10 +17,35 @@ def is_tensor(value: Any) -> bool:
     return hasattr(type(value), "shares_block")
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether it is an array of another library that DLPack shares. Classes are none."""
+    kind = type(value)
+    return hasattr(kind, "__dlpack__") and not (is_tensor(value) or issubclass(kind, np.ndarray))
+
+
+def kind_of(value: Any) -> str:
+    """The name of a value's class, behind that of its module for another library's array."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__name__}" if is_foreign(value) else kind.__name__
+
+
+def misgiven(value: Any, want: str = "a Tensor") -> str:
+    """What errors say of a value that is no tensor."""
+    return f"got {kind_of(value)}, {wanting(value, want)}"
+
+
+def wanting(value: Any, want: str) -> str:
+    """What errors want in place of a value: of tensors, also how another library's array becomes
+    one."""
+    is_shared = is_foreign(value) and ("Tensor" in want or "array" in want)
+    return f"want {want}" + (": tensor.from_dlpack(x) shares its memory" if is_shared else "")
+
+
 def shown(value: Any) -> str:
     """A short description of a value."""
-    if is_tensor(value) or isinstance(value, np.ndarray):
-        return f"{type(value).__name__} of shape {tuple(value.shape)}"
+    is_array = is_tensor(value) or isinstance(value, np.ndarray) or is_foreign(value)
+    if is_array and hasattr(value, "shape"):
+        return f"{kind_of(value)} of shape {tuple(value.shape)}"
     text = repr(value)
     return text if len(text) <= _LONG else type(value).__name__
 

@@ -7,6 +7,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
 
 
+def blocks(name):
+    """The blocks of a page."""
+    return BLOCK.findall((DOCS / name).read_text())
+
+
 def program(name):
     """All blocks of a page as one program, in which lines have the numbers that they have there."""
     text = (DOCS / name).read_text()

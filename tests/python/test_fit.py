@@ -6,6 +6,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import foreign
 import numpy as np
 import pytest
 import singa_rs
@@ -177,6 +178,17 @@ def test_takes_dictionaries_and_single_arrays():
         assert list(history[0]) == ["error"] and history["error"][0] > 0
 
 
+def test_takes_arrays_of_other_libraries():
+    x, y, held = foreign.Tensor(X[:40]), foreign.Tensor(Y[:40]), [foreign.Tensor(z) for z in HELD]
+    batches = [(X[i : i + 8], Y[i : i + 8]) for i in range(0, 40, 8)]
+    measured = {"metrics": [metric.Accuracy()], "progress": False}
+    want = made().fit(batches, 2, [HELD], **measured).rows
+    others = [tuple(map(foreign.Tensor, one)) for one in batches]
+    assert made().fit(others, 2, [held], **measured).rows == want
+    found = made().fit((x, y), 2, tuple(held), batch_size=8, shuffle=False, **measured)
+    np.testing.assert_allclose(found["loss"], [row["loss"] for row in want], 1e-6)
+
+
 def test_arrays_are_shuffled_as_set_seed_says():
     class Order(module.Module):
         def train_one_batch(self, x, y):
@@ -263,6 +275,33 @@ def test_a_line_for_each_epoch(capsys):
     assert "fit: 1 epochs without improvement over a_loss 1 of epoch 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float32(0.5), "0.5"),
+        (np.array(2), "2"),
+        (from_numpy(np.ones((1, 1), np.float32)), "1"),
+        (np.zeros((3, 3)), "ndarray of shape (3, 3)"),
+        (from_numpy(np.zeros((2,), np.float32)), "Tensor of shape (2,)"),
+        (None, "None"),
+    ],
+)
+def test_figures_that_are_no_numbers_are_described(capsys, value, text):
+    class Odd(metric.Metric):
+        def update(self, outputs, targets):
+            pass
+
+        def reset(self):
+            pass
+
+        def compute(self):
+            return value
+
+    history = made().fit(loader(), 1, metrics=[Odd()])
+    assert f"  odd {text}  " in capsys.readouterr().err
+    assert repr(history).endswith(f"  odd {text}")
+
+
 @pytest.mark.parametrize("has_tqdm", [True, False])
 def test_a_bar_on_a_terminal(capsys, monkeypatch, has_tqdm):
     if has_tqdm:
@@ -286,7 +325,14 @@ def test_a_history_is_a_table():
 # ---- what is refused -----------------------------------------------------------------------------
 
 REFUSED = [
-    (dict(loader=X), TypeError, "missing"),  # batches of one row each
+    (dict(loader=X), TypeError, r"got ndarray of shape .*, want a tuple of arrays, such as \(x, y"),
+    (dict(loader=from_numpy(X)), TypeError, "got Tensor of shape .*, want a tuple of arrays"),
+    (
+        dict(loader=[X, Y]),
+        TypeError,
+        "list of 2 arrays, want a tuple .*one_batch takes x, y",
+    ),
+    (dict(loader=[[X], [Y]]), TypeError, "missing"),
     (dict(loader=3), TypeError, "fit: got int, want a DataLoader"),
     (dict(loader=[]), ValueError, "fit: epoch 1: got no batches"),
     (dict(loader=iter([HELD]), epochs=2), ValueError, "got an iterator, list_iterator, for 2"),

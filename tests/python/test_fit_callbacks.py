@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from fit_nets import CPU, HELD, Scripted, loader, made, states
-from singa_rs import autograd, layer, module, opt
+from singa_rs import autograd, layer, metric, module, opt
 from singa_rs.errors import CheckpointError
 from singa_rs.module import callbacks
 
@@ -62,6 +62,28 @@ def test_a_plateau_lowers_the_learning_rate_without_a_new_recording():
         made().fit(loader(), callbacks=callbacks.ObservePlateau("loss"), progress=False)
     with pytest.raises(ValueError, match="got figures loss, want 'val_loss' among them"):
         net.fit(loader(), callbacks=callbacks.ObservePlateau(), progress=False)
+
+
+def test_a_plateau_that_several_have_sees_each_figure_once():
+    seen = []
+
+    class Told(opt.SGD):
+        def observe(self, metric):
+            seen.append(metric)
+            super().observe(metric)
+
+    plateau = opt.OnPlateau(0.1, factor=0.5, patience=1)
+    net = made(optimizer=opt.SGD(opt.Warmup(1, plateau)))
+    net.optimizer.group("none of these", lr=plateau)
+    net.other, net.whole = opt.Adam(plateau), opt.DistOpt(net.optimizer)
+    net.told = Told(opt.OnPlateau(0.1, factor=0.5, patience=1))
+    given = [Scripted("val_loss", [3, 3, 3]), callbacks.ObservePlateau()]
+    for epochs, rate in [(2, 0.1), (3, 0.05)]:
+        net.fit(loader(), epochs, callbacks=given, progress=False)
+        plateau.state.copy_from(np.array([0.1, np.nan, 0, 0])) if epochs == 2 else None
+        held = (net.optimizer, net.optimizer._groups[0], net.other)
+        assert [one.lr_value.item() for one in held] == pytest.approx([rate] * 3)
+    assert seen == [3] * 5 and net.told.lr_value.item() < 0.1
 
 
 def test_the_order_of_calls():
@@ -223,6 +245,39 @@ def test_a_checkpoint_of_other_callbacks_is_refused(tmp_path):
         run(callbacks.EarlyStopping("loss"))
 
 
+# ---- figures that are no numbers -----------------------------------------------------------------
+
+MATRIX = {"validation": HELD, "metrics": [metric.ConfusionMatrix(3)], "progress": False}
+
+
+def test_a_run_goes_on_whose_metric_is_a_matrix(tmp_path):
+    def run(epochs, folder):
+        kept = callbacks.Checkpoint(folder, best=("val_loss", "min"))
+        return made().fit(loader(), epochs, callbacks=kept, **MATRIX)
+
+    whole = run(3, tmp_path / "whole")
+    run(2, tmp_path / "parts")
+    again = run(3, tmp_path / "parts")
+    for name in ("confusion_matrix", "val_confusion_matrix"):
+        np.testing.assert_array_equal(again[name], whole[name])
+    assert again["loss"] == whole["loss"] and np.sum(again[-1]["val_confusion_matrix"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("make", "who"),
+    [
+        (lambda folder, name: callbacks.EarlyStopping(name, mode="min"), "EarlyStopping"),
+        (lambda folder, name: callbacks.ObservePlateau(name), "ObservePlateau"),
+        (lambda folder, name: callbacks.Checkpoint(folder, best=(name, "min")), "Checkpoint: best"),
+    ],
+)
+def test_callbacks_want_figures_that_are_numbers(tmp_path, make, who):
+    given = make(tmp_path, "val_confusion_matrix")
+    message = rf"{who}: val_confusion_matrix is no number, got ndarray of shape \(3, 3\)"
+    with pytest.raises(TypeError, match=message):
+        made().fit(loader(), callbacks=given, **MATRIX)
+
+
 # ---- TensorBoard ---------------------------------------------------------------------------------
 
 
@@ -246,13 +301,13 @@ def test_tensorboard_reads_the_figures(tmp_path):
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
     board = callbacks.TensorBoard(tmp_path / "run")
-    history = made().fit(loader(), 3, HELD, board, progress=False)
+    history = made().fit(loader(), 3, callbacks=board, **MATRIX)
     (path,) = (tmp_path / "run").iterdir()
     events = [one for one in EventFileLoader(str(path)).Load() if one.step]
     assert [one.step for one in events] == [1, 2, 3]
     for event, row in zip(events, history, strict=True):
         read = {one.tag: one.tensor.float_val[0] for one in event.summary.value}
-        assert read == pytest.approx(row)
+        assert read == pytest.approx({name: row[name] for name in ("loss", "val_loss")})
 
 
 def test_tensorboard_is_closed_after_an_error(tmp_path):

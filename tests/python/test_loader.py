@@ -4,8 +4,10 @@ import collections
 import itertools
 import re
 
+import foreign
 import numpy as np
 import pytest
+from foreign import OnAnotherDevice
 from loading import Again, Drawn, Numbers, Slow, jittered
 from singa_rs import DTypeError, data, layer, module, opt
 from singa_rs.tensor import Tensor
@@ -157,6 +159,22 @@ def test_collate_and_transform():
     assert X.any()  # transforms get a copy
 
 
+@pytest.mark.parametrize("workers", THREADS)
+def test_arrays_of_other_libraries(workers):
+    """Whole, in tuples and dictionaries, and as samples of a data set."""
+    x, y = foreign.Tensor(X), foreign.Tensor(Y)
+    options = {"shuffle": True, "seed": 1, "num_workers": workers}
+    want = [values(batch) for batch in data.DataLoader((X, Y), 4, **options)]
+    for dataset in ((x, y), [(x[i], y[i]) for i in range(len(x))]):
+        found = [values(batch) for batch in data.DataLoader(dataset, 4, **options)]
+        for got, whole in zip(found, want, strict=True):
+            np.testing.assert_array_equal(got[0], whole[0])
+            np.testing.assert_array_equal(got[1], whole[1])
+            assert [one.dtype for one in got] == [one.dtype for one in whole]
+    (batch,) = data.DataLoader({"x": x}, 10)
+    np.testing.assert_array_equal(batch["x"].to_numpy(), X)
+
+
 @pytest.mark.parametrize(
     "samples, error",
     [
@@ -174,6 +192,11 @@ def test_collate_and_transform():
         ([None], "TypeError: collate: got a sample of NoneType"),
         ([1j], "TypeError: collate: got a sample of complex"),
         ([np.array([None])], "TypeError: collate: got a sample of object"),
+        (
+            [OnAnotherDevice(np.zeros(2))],
+            r"TypeError: collate: got foreign.OnAnotherDevice of shape \(2,\), which NumPy cannot "
+            r"share: its own words; tensor.from_dlpack\(x\) may",
+        ),
         ([], "ValueError: collate: got no samples"),
     ],
 )

@@ -29,6 +29,76 @@ def test_a_page_runs(name, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+# ---- checkpoints ---------------------------------------------------------------------------------
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(s, x):
+    """PyTorch's equations of torch.nn.LSTM."""
+    h = c = np.zeros(len(s["l.weight_hh_l0"]) // 4, np.float32)
+    for row in x:
+        given = s["l.weight_ih_l0"] @ row + s["l.bias_ih_l0"]
+        i, f, g, o = np.split(given + s["l.weight_hh_l0"] @ h + s["l.bias_hh_l0"], 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        yield h
+
+
+def gru(s, x):
+    """PyTorch's equations of torch.nn.GRU."""
+    h = np.zeros(len(s["g.weight_hh_l0"]) // 3, np.float32)
+    for row in x:
+        r, z, n = np.split(s["g.weight_ih_l0"] @ row + s["g.bias_ih_l0"], 3)
+        of = np.split(s["g.weight_hh_l0"] @ h + s["g.bias_hh_l0"], 3)
+        z = sigmoid(z + of[1])
+        h = (1 - z) * np.tanh(n + sigmoid(r + of[0]) * of[2]) + z * h
+        yield h
+
+
+def attention(s, x):
+    """PyTorch's equations of torch.nn.MultiheadAttention with one head."""
+    q, k, v = np.split(x @ s["a.in_proj_weight"].T + s["a.in_proj_bias"], 3, axis=1)
+    shares = np.exp(q @ k.T / np.sqrt(q.shape[1]))
+    y = shares / shares.sum(1, keepdims=True) @ v
+    return y @ s["a.out_proj.weight"].T + s["a.out_proj.bias"]
+
+
+class Read(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.l, self.g = layer.LSTM(3, 4, batch_first=True), layer.GRU(4, 5, batch_first=True)
+        self.a, self.f = layer.MultiHeadAttention(5, 1), layer.Linear(2)
+
+    def forward(self, x):
+        x = self.g(self.l(x)[0])[0]
+        return self.f(self.a(x, x, x))
+
+
+SHAPES = {
+    "l.weight_ih_l0": (16, 3), "l.weight_hh_l0": (16, 4), "l.bias_ih_l0": 16, "l.bias_hh_l0": 16,
+    "g.weight_ih_l0": (15, 4), "g.weight_hh_l0": (15, 5), "g.bias_ih_l0": 15, "g.bias_hh_l0": 15,
+    "a.in_proj_weight": (15, 5), "a.in_proj_bias": 15,
+    "a.out_proj.weight": (5, 5), "a.out_proj.bias": 5, "f.weight": (2, 5), "f.bias": 2,
+}  # fmt: skip
+
+
+def test_states_of_pytorch_become_those_of_recurrent_layers_and_attention():
+    space = {}
+    (block,) = [one for one in pages.blocks("checkpoints.md") if "GATES" in one]
+    exec(block, space)
+    rng = np.random.default_rng(0)
+    s = {name: rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
+    x, net = rng.normal(size=(6, 3)).astype(np.float32), Read()
+    net.compile([x[None]], is_train=False)
+    assert space["from_pytorch"](s).keys() == net.get_states().keys()
+    net.set_states(space["from_pytorch"](dict(sorted(s.items()))))
+    want = attention(s, np.stack([*gru(s, lstm(s, x))])) @ s["f.weight"].T + s["f.bias"]
+    np.testing.assert_allclose(net.eval()(x[None]).numpy()[0], want, 1e-4, 1e-5)
+
+
 # ---- limits --------------------------------------------------------------------------------------
 
 LIMITS = (pages.DOCS / "limits.md").read_text()

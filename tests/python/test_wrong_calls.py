@@ -2,6 +2,7 @@
 
 import inspect
 
+import foreign
 import numpy as np
 import pytest
 from singa_rs import (
@@ -269,6 +270,38 @@ def test_a_message_says_what_it_got_and_wanted():
         with pytest.raises(TypeError) as caught:
             call()
         assert text in str(caught.value)
+
+
+SHARES = ": tensor.from_dlpack(x) shares its memory"
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (layer.Linear(2), f"Linear: got foreign.Tensor, want a Tensor{SHARES}"),
+        (layer.LSTM(3, 2), f"LSTM: got foreign.Tensor, want a Tensor{SHARES}"),
+        (layer.ReLU(), f"ReLU: got foreign.Tensor of shape (4, 3) for x, want a Tensor{SHARES}"),
+        (autograd.relu, f"relu: got foreign.Tensor, want a Tensor{SHARES}"),
+        (
+            lambda x: T() + x,
+            f"add: got foreign.Tensor, want a Tensor, a number or an array{SHARES}",
+        ),
+        (tensor.from_numpy, f"from_numpy: got foreign.Tensor, want a NumPy array{SHARES}"),
+        (lambda x: T().copy_from_numpy(x), "got foreign.Tensor, want a NumPy array"),
+        (lambda x: tensor.from_numpy([1]), "from_numpy: got list, want a NumPy array"),
+        (
+            lambda x: T().add_row(foreign.Tensor),
+            "add_row: got <class 'foreign.Tensor'> for v, want",
+        ),
+    ],
+)
+def test_arrays_of_other_libraries_are_named_with_these(call, text):
+    x = foreign.Tensor(np.ones((4, 3), np.float32))
+    with pytest.raises(TypeError) as caught:
+        call(x)
+    message = str(caught.value)
+    assert text in message and message.endswith(SHARES) == (SHARES in text)
+    assert tensor.from_dlpack(x).shape == (4, 3)
 
 
 def test_the_first_error_is_the_cause():

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _core
 from .._core import DTypeError, GraphError, ShapeError, bool_, float32, float64, int64
+from ..shown import kind_of, wanting
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
 from ..tensor.takers import tensors_only
@@ -92,7 +93,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
 def _spread(x: Any, name: str, shape: tuple[int, ...]) -> Tensor:
     """A tensor that broadcasts to a shape."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{_NAME}: got {type(x).__name__} for {name}, want a Tensor")
+        raise TypeError(f"{_NAME}: got {kind_of(x)} for {name}, {wanting(x, 'a Tensor')}")
     if not broadcasts(x.shape, shape):
         raise ShapeError(f"{_NAME}: got a {name} {x.shape}, want one for {shape}")
     return x

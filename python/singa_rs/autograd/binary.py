@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core import bool_, float32, float64
 from ..errors import FOREIGN, called, reraise
+from ..shown import misgiven
 from ..tensor import Tensor, as_tensor
 from ..tensor.arrays import operand
 from ..tensor.creation import device_of
@@ -286,8 +287,7 @@ def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x
     if not isinstance(x, (np.ndarray, list, tuple)) and as_number(x) is None:
-        kind = type(x).__name__
-        raise TypeError(f"{cls.f}: got {kind}, want a Tensor, a number or an array")
+        raise TypeError(f"{cls.f}: {misgiven(x, 'a Tensor, a number or an array')}")
     return operand(x, cls.f, (other,))
 
 

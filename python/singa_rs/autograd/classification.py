@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from .._core import ShapeError
+from ..shown import misgiven
 from ..tensor import Tensor
 from ..tensor.numbers import as_array, whole, within
 from . import ops
@@ -185,7 +186,7 @@ def nll_loss(
 def _logits(name: str, x: Any, axis: Any) -> tuple[Tensor, int]:
     """Logits of a float dtype, and the axis of their classes."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{name}: {misgiven(x)}")
     (along,) = as_axes(whole(axis, f"{name}: axis"), x.rank, name)
     return floating(x), along
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..refusals import strict_flag
+from ..shown import misgiven
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import binary, ops, unary  # noqa: F401 - their rows are in the table then
@@ -64,7 +65,7 @@ def ctc_loss(
     check_reduction(name, reduction)
     zero = strict_flag(zero_infinity, f"{name}: zero_infinity")
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{name}: {misgiven(x)}")
     if x.rank not in (2, 3) or not x.shape[0] or not x.shape[-1]:
         want = "(T, N, C) or (T, C), T and C at least 1"
         raise ShapeError(f"{name}: got shape {x.shape}, want {want}")

@@ -233,7 +233,8 @@ def _cross_entropy_grad(ignored: int | None = None) -> Function:
             return (_softmax(x, 1) - onehot(1, t, classes)) * (dy / rows)
         counts = (t != ignored).detach()
         apart = _softmax(x, 1) - onehot(1, where(counts, t, 0), classes)
-        count = reduce_sum(cast(counts, x.dtype), 0, 0)
+        # Of no label at all, the gradient is zero.
+        count = binary.FUNCTIONS["maximum"](reduce_sum(cast(counts, x.dtype), 0, 0), 1.0)
         return where(counts.reshape((rows, 1)), apart, 0.0) * (dy / count)
 
     return grad

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core import DType, ShapeError
 from ..refusals import strict_flag
+from ..shown import misgiven
 from ..tensor import Tensor
 from ..tensor.numbers import whole, within
 from . import binary, ops, unary  # noqa: F401 - their rows are in the table then
@@ -89,7 +90,7 @@ def together(name: str, *xs: Any) -> tuple[list[Tensor], DType]:
     """Tensors in the dtype to compute in, and the dtype of the result."""
     for x in xs:
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+            raise TypeError(f"{name}: {misgiven(x)}")
     given = promoted(xs)
     made = [wide(x) for x in given]
     return made, result_dtype(given[0])

@@ -15,6 +15,7 @@ from .._core import (
     begin_update,
     resume,
 )
+from ..shown import misgiven
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import as_number
 from . import ops
@@ -179,7 +180,7 @@ def leave_gradients(y: Tensor, dy: Any = None) -> None:
 
 def _seed(y: Tensor, dy: Any) -> Tensor:
     if not isinstance(y, Tensor):
-        raise TypeError(f"backward: got {type(y).__name__}, want a Tensor")
+        raise TypeError(f"backward: {misgiven(y)}")
     if not y.dtype.is_float:
         raise DTypeError(f"backward: got a loss of dtype {y.dtype.name}, want a float")
     if dy is None:

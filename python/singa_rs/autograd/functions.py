@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import Handle, ShapeError
+from ..shown import misgiven
 from ..tensor import Tensor, as_tensor
 from ..tensor.takers import tensors_only
 from . import contract, shape
@@ -43,7 +44,7 @@ def average(t: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
 def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
     """`t ** x` for a number or a tensor `x`."""
     if not isinstance(t, Handle):
-        raise TypeError(f"pow: got {type(t).__name__}, want a Tensor")
+        raise TypeError(f"pow: {misgiven(t)}")
     return _into(t**x, out)
 
 

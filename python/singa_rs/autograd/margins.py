@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core import ShapeError
 from ..refusals import strict_flag
+from ..shown import misgiven
 from ..tensor import Tensor
 from ..tensor.numbers import within
 from . import ops
@@ -121,7 +122,7 @@ def multilabel_soft_margin_loss(
 def _rows(name: str, x: Tensor) -> Tensor:
     """Scores as rows of classes, in the dtype in which a loss is computed."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{name}: {misgiven(x)}")
     if x.rank not in (1, 2) or not x.shape[-1]:
         raise ShapeError(f"{name}: got shape {x.shape}, want (N, C) or (C,) with classes")
     made = wide(x)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import DTypeError, ShapeError, int64
+from ..shown import misgiven
 from ..tensor import Tensor
 from . import ops
 from .index import as_indices, embedding, getitem
@@ -21,7 +22,7 @@ _LETTERS = {"lstm": {"g": "c"}, "gru": {"u": "z", "n": "h"}}
 
 def _tensor(value: Any, what: str) -> Tensor:
     if not isinstance(value, Tensor):
-        raise TypeError(f"{what}: got {type(value).__name__}, want a Tensor")
+        raise TypeError(f"{what}: {misgiven(value)}")
     return value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, ShapeError
-from ..shown import shown
+from ..shown import misgiven, shown
 from ..tensor import Tensor, as_tensor
 from ..tensor.arrays import operands
 from ..tensor.keys import key_of
@@ -118,7 +118,7 @@ class Operator:
         xs = operands(xs, node.name)
         for x in xs:
             if not isinstance(x, Tensor):
-                raise TypeError(f"{node.name}: got {type(x).__name__}, want a Tensor")
+                raise TypeError(f"{node.name}: {misgiven(x)}")
         with no_grad():
             made = node._on_host(xs) if self.host else node.forward(*(x.data for x in xs))
             ys = _own(_tuple(made), xs, node.name)

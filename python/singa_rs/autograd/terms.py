@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .._core import DType, ShapeError, float32
+from ..shown import misgiven
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast, convert, floating
@@ -76,7 +77,7 @@ def alike(name: str, x: Any, t: Any) -> tuple[Tensor, Tensor]:
         ShapeError: different shapes.
     """
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{name}: {misgiven(x)}")
     made = wide(x)
     t = like(name, t, made)
     if t.shape != x.shape:

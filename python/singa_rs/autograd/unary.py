@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _core
 from .._core import DTypeError, float32
 from ..errors import called
+from ..shown import misgiven
 from ..tensor import Tensor
 from ..tensor.arrays import operand
 from ..tensor.takers import ARRAYS
@@ -97,7 +98,7 @@ def _unusual(cls: type[Unary], name: str, x: Any) -> Tensor:
     if isinstance(x, ARRAYS):
         return FUNCTIONS[name](operand(x, name))
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{name}: {misgiven(x)}")
     if x.dtype.is_float or x.dtype.is_storage:
         cls.op(x)  # raises the same error again
     return cls()(_as_float(x))[0]

@@ -10,13 +10,15 @@ import numpy as np
 from .. import tensor
 from ..device import Device
 from ..tensor import Tensor
+from ..tensor.numbers import lent
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float)
 
 
 def collate(samples: Sequence[Any]) -> Any:
-    """A batch of samples: arrays, tensors and numbers are stacked along a new first axis; tuples,
-    lists and dictionaries become the same of stacked columns; text becomes a list.
+    """A batch of samples: arrays, of other libraries too, tensors and numbers are stacked along a
+    new first axis; tuples, lists and dictionaries become the same of stacked columns; text becomes
+    a list.
 
     Args:
         samples: at least one sample; all alike.
@@ -51,6 +53,8 @@ def _stacked(samples: Sequence[Any]) -> np.ndarray:
 def _array(sample: Any) -> np.ndarray:
     if isinstance(sample, Tensor):
         return sample.to_numpy()
+    if not isinstance(sample, _NUMBERS):
+        sample = lent(sample, "collate")
     if not isinstance(sample, _NUMBERS):
         kind = type(sample).__name__
         raise TypeError(f"collate: got a sample of {kind}, want arrays, tensors, numbers or text")

@@ -42,7 +42,8 @@ class DataLoader:
     Args:
         dataset: arrays with equally many rows (one, or a tuple or dictionary of them); an object
             with `__len__` and `__getitem__`; or an iterable, which one thread reads. Tensors are
-            copied when the loader is made.
+            copied when the loader is made; other libraries' arrays that have `__dlpack__` are read
+            where they are, as NumPy's.
         batch_size: the number of samples in a batch; the last one may be smaller.
         shuffle: whether each epoch has a random order.
         seed: of the order and of `data.rng()`, from 0 to 2**63 - 1; by default that which

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..shown import is_foreign
 from ..tensor import Tensor
+from ..tensor.numbers import lent
 from .collating import collate, map_leaves
 from .draws import drawing
 from .sharing import Share
@@ -141,13 +143,13 @@ def source_of(op: str, dataset: Any) -> Source:
 def are_arrays(value: Any) -> bool:
     """Whether it is an array, or a tuple or dictionary of nothing but arrays."""
     if not isinstance(value, (tuple, Mapping)):
-        return isinstance(value, (np.ndarray, Tensor))
+        return isinstance(value, (np.ndarray, Tensor)) or is_foreign(value)
     items = list(value.values() if isinstance(value, Mapping) else value)
     return len(items) > 0 and all(map(are_arrays, items))
 
 
-def _as_array(op: str, value: np.ndarray | Tensor) -> np.ndarray:
-    array = value.to_numpy() if isinstance(value, Tensor) else value
+def _as_array(op: str, value: Any) -> np.ndarray:
+    array = value.to_numpy() if isinstance(value, Tensor) else lent(value, op)
     if array.ndim == 0:
         raise ValueError(f"{op}: got an array of shape () as dataset, want arrays with rows")
     return array

@@ -9,7 +9,7 @@ from .. import device
 from ..errors import DTypeError, ShapeError
 from ..refusals import count as count
 from ..refusals import flag as flag
-from ..shown import shown
+from ..shown import misgiven, shown
 from ..tensor import Tensor
 from ..tensor.numbers import plain_real
 from ..tensor.numbers import within as number
@@ -66,7 +66,7 @@ def tensors(values: Sequence[Any], op: str) -> None:
     """Rejects values that are not tensors."""
     for value in values:
         if not isinstance(value, Tensor):
-            raise TypeError(f"{op}: got {type(value).__name__}, want a Tensor")
+            raise TypeError(f"{op}: {misgiven(value)}")
 
 
 def device_check(self: Any, *inputs: Tensor) -> None:
@@ -96,7 +96,7 @@ def one_of(value: Any, argument: str, allowed: Sequence[str]) -> str:
 def float_input(x: Tensor, layer: str) -> None:
     """Rejects an input that is not a tensor of floats, as a layer's weights take its dtype."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{layer}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{layer}: {misgiven(x)}")
     if not x.dtype.is_float:
         raise DTypeError(f"{layer}: got dtype {x.dtype.name}, want a float dtype")
 

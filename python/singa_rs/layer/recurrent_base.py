@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import autograd, tensor
 from ..errors import DTypeError, ShapeError
+from ..shown import misgiven
 from ..tensor import Tensor
 from .base import Layer
 from .check import axes, below_one, count, count_or_none, flag
@@ -26,7 +27,7 @@ def bounded(units: int) -> Callable[[Tensor], Any]:
 def indices_or_floats(x: Any, name: str, *ranks: int) -> Tensor:
     """Rejects what is neither a tensor of floats nor one of integers, which has one axis less."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+        raise TypeError(f"{name}: {misgiven(x)}")
     if not (x.dtype.is_float or x.dtype.is_int):
         raise DTypeError(f"{name}: got dtype {x.dtype.name}, want floats or integers")
     axes(x, name, *(rank if x.dtype.is_float else rank - 1 for rank in ranks))
@@ -126,7 +127,7 @@ class RNN_Base(Layer):  # SINGA's name
                 setattr(self, name, parameter(shape, like, fill, f"{type(self).__name__}: {name}"))
 
     def _initialize_plain(self, xs: Sequence[Tensor]) -> None:
-        raise TypeError(f"{type(self).__name__}: got {type(xs).__name__}, want a Tensor")
+        raise TypeError(f"{type(self).__name__}: {misgiven(xs)}")
 
     def step_forward(self, *args: Any, **kwargs: Any) -> Any:
         """One step of a layer that takes lists of steps (SINGA step_forward)."""

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 from .. import autograd, dist, files
 from ..layer.check import count, flag, mapping, number, one_of
 from ..layer.collect import below
+from ..opt.observing import observe
+from ..refusals import is_of_package
 from ..shown import described, shown
 from .checkpoints import MODES, Checkpoints
+from .history import as_figure, numbers_of
 
 if TYPE_CHECKING:
     from . import Module
@@ -70,12 +73,16 @@ def figure(who: str, run: Run, name: str) -> float:
     """A figure of the last epoch.
 
     Raises:
+        TypeError: it is no number.
         ValueError: it has none of this name.
     """
     row = run.history[-1]
     if name not in row:
         raise ValueError(f"{who}: got figures {', '.join(row)}, want {name!r} among them")
-    return row[name]
+    found = as_figure(row[name])
+    if found is None:
+        raise TypeError(f"{who}: {name} is no number, got {shown(row[name])}")
+    return found
 
 
 class EarlyStopping(Callback):
@@ -198,13 +205,28 @@ class ObservePlateau(Callback):
             raise ValueError(
                 "ObservePlateau: no optimizer in the attributes of the model has an opt.OnPlateau"
             )
-        for one in found if self.optimizer is None else [self.optimizer]:
+        if self.optimizer is not None:
+            self.optimizer.observe(value)
+            return
+        for one in filter(_observes_itself, found):
             one.observe(value)
+        # A schedule that several have sees the figure once.
+        observe([_within(one) for one in found if not _observes_itself(one)], value)
+
+
+def _within(holder: Any) -> Any:
+    """What has hyperparameters: of a `DistOpt` its optimizer."""
+    return getattr(holder, "opt", holder)
+
+
+def _observes_itself(holder: Any) -> bool:
+    """Whether it has an `observe` of the program's own."""
+    return not all(is_of_package(type(one).observe) for one in (holder, _within(holder)))
 
 
 def _follows(holder: Any) -> bool:
     """Whether a hyperparameter of an optimizer follows a figure."""
-    optimizer = getattr(holder, "opt", holder)  # that of a `DistOpt`
+    optimizer = _within(holder)
     schedules = optimizer._schedules() if hasattr(optimizer, "_schedules") else ()
     return any(schedule.state is not None for _, schedule, _ in schedules)
 
@@ -258,9 +280,10 @@ class Checkpoint(Callback):
         """Saves, if it is time."""
         is_end = run.epoch == run.epochs or run.history.stopped is not None
         if is_end or run.epoch % self.every == 0:
-            row = run.history[-1]
-            state = self._state_of(run)
-            self.checkpoints.save(run.epoch, run.model, state, row, writes=run._saves)
+            if self.checkpoints.best is not None:
+                figure("Checkpoint: best", run, self.checkpoints.best[0])
+            numbers, state = numbers_of(run.history[-1]), self._state_of(run)
+            self.checkpoints.save(run.epoch, run.model, state, numbers, writes=run._saves)
 
     def _state_of(self, run: Run) -> dict[str, Any]:
         own = {"loader": run.loader, "validation": run.held_out, "history": run.history}
@@ -270,7 +293,8 @@ class Checkpoint(Callback):
 
 
 class TensorBoard(Callback):
-    """Writes the figures of each epoch for TensorBoard, whose package has to be installed."""
+    """Writes the figures of each epoch that are numbers for TensorBoard, whose package has to be
+    installed."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         """`folder`: of the run, such as `runs/a`; made if it does not exist.
@@ -292,7 +316,8 @@ class TensorBoard(Callback):
     def on_epoch_end(self, run: Run) -> None:
         """Writes the figures, whose step is the epoch."""
         if self._writer is not None:
-            self._writer.add_event(self._events.event(run.epoch, run.history[-1]))
+            numbers = numbers_of(run.history[-1])
+            self._writer.add_event(self._events.event(run.epoch, numbers))
             self._writer.flush()
 
     def on_close(self, run: Run) -> None:

@@ -14,9 +14,8 @@ from .. import files
 from ..errors import CheckpointError
 from ..layer.check import count, mapping, one_of
 from ..shown import shown
-from ..tensor import Tensor
-from ..tensor.numbers import as_number
 from .checkpoint import pair, whole
+from .history import as_figure
 from .saving import Saved
 
 if TYPE_CHECKING:
@@ -219,11 +218,7 @@ def _check_model(op: str, model: Any) -> None:
 
 
 def _number(argument: str, value: Any) -> float:
-    found = as_number(value.to_numpy().reshape(()) if _is_single(value) else value)
+    found = as_figure(value)
     if found is None:
         raise TypeError(f"{argument}: got {value!r:.80}, want a number")
-    return float(found)
-
-
-def _is_single(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.numel == 1
+    return found

@@ -17,7 +17,7 @@ from .callbacks import Callback, Checkpoint, holders_of
 from .history import History, Means, parts_of
 from .modes import in_mode
 from .progress import Progress
-from .validation import Validation, call_with, rows_of, targets_of
+from .validation import Validation, batches_in, call_with, rows_of, targets_of
 
 if TYPE_CHECKING:
     from . import Module
@@ -127,7 +127,7 @@ class Run:
         for metric in self.metrics.values():
             metric.reset()
         has_outputs = False
-        for batch in self.loader:
+        for batch in batches_in(self.loader):
             rows = rows_of(batch)
             has_outputs = self._step(batch, bool(rows or not means.rows))
             means.add(rows, self.figures)

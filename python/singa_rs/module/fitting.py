@@ -14,7 +14,7 @@ from .callbacks import Callback
 from .epochs import Run
 from .history import History
 from .progress import Progress
-from .validation import batches_of
+from .validation import batches_of, check_parts
 
 
 class Fitted(Layer):
@@ -44,7 +44,8 @@ class Fitted(Layer):
         Args:
             loader: a `DataLoader`; an iterable of batches, each the arguments of the step in a
                 tuple, list or dictionary, or a single one; or arrays with equally many rows in a
-                tuple, such as `(x, y)`. Arrays are copied to the model's device.
+                tuple, such as `(x, y)`. Arrays are copied to the model's device; those of other
+                libraries that have `__dlpack__` are read as NumPy's.
             epochs: how many in all, those that a checkpoint has made included.
             validation: a data set as `loader`, gone through in evaluation after each epoch: by
                 `validate_one_batch`, if the module has it, which returns what a step does; else
@@ -71,6 +72,7 @@ class Fitted(Layer):
             raise TypeError(f"fit: {type(self).__name__} has no train_one_batch")
         epochs = count(epochs, "fit: epochs")
         to, is_mixed = self.device, flag(shuffle, "fit: shuffle")
+        check_parts("fit", loader, self.train_one_batch)  # type: ignore[attr-defined]
         batches = batches_of("fit", loader, batch_size, is_mixed, epochs, to)
         run = Run(self, batches, epochs, named(metrics), _callbacks(callbacks))  # type: ignore[arg-type]
         if validation is not None:

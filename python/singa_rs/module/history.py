@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from .. import shown as texts
 from ..tensor import Tensor
+from ..tensor.numbers import as_number
 
 #: After how many batches the figures that steps have returned are read. Reading waits for the step.
 _READ_EVERY = 64
@@ -56,9 +58,27 @@ class History(Sequence[dict[str, float]]):
         return "\n".join([*lines, f"stopped: {self.stopped}"] if self.stopped else lines)
 
 
-def shown(row: Mapping[str, float]) -> str:
-    """Figures on a line."""
-    return "  ".join(f"{name} {value:.4g}" for name, value in row.items())
+def shown(row: Mapping[str, Any]) -> str:
+    """Figures on a line, short texts for those that are no numbers."""
+    return "  ".join(f"{name} {_text(value)}" for name, value in row.items())
+
+
+def _text(value: Any) -> str:
+    found = as_figure(value)
+    return texts.shown(value) if found is None else f"{found:.4g}"
+
+
+def as_figure(value: Any) -> float | None:
+    """A figure as a number; None if it is none, as a metric that is a matrix."""
+    is_single = isinstance(value, Tensor) and value.numel == 1
+    found = as_number(value.to_numpy().reshape(()) if is_single else value)
+    return None if found is None else float(found)
+
+
+def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
+    """The figures that are numbers."""
+    found = {name: as_figure(value) for name, value in row.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def parts_of(op: str, made: Any) -> tuple[Any, dict[str, Any]]:

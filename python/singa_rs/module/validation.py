@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..layer.arrays import admit
 from ..metric import Running
+from ..record.trees import replace
 from ..refusals import is_real
+from ..shown import is_foreign, shown
+from ..tensor import Tensor
+from ..tensor.numbers import lent
 from .history import Means, parts_of
 from .modes import in_mode
 
@@ -19,11 +26,36 @@ if TYPE_CHECKING:
 _ROWS = 32
 
 
+def check_parts(op: str, given: Any, step: Callable[..., Any]) -> None:
+    """Rejects an array alone, and a list of arrays, each of which would be a batch, for a step of
+    several arguments.
+
+    Raises:
+        TypeError: it is one of these.
+    """
+    is_list = isinstance(given, list) and len(given) > 0
+    if not all(map(_is_array, given if is_list else [given])):
+        return
+    taken = inspect.signature(step)
+    try:
+        taken.bind(given)
+    except TypeError:
+        got = f"a list of {len(given)} arrays" if is_list else shown(given)
+        names = ", ".join(taken.parameters)
+        raise TypeError(f"{op}: got {got}, want a tuple of arrays, such as (x, y), as "
+                        f"train_one_batch takes {names}") from None  # fmt: skip
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, Tensor)) or is_foreign(value)
+
+
 def batches_of(
     op: str, given: Any, batch_size: int | None, shuffle: bool, passes: int, to: Device
 ) -> Any:
     """What is iterated for an epoch: a loader, any iterable of batches, or arrays in a tuple or a
-    dictionary, of which a loader is made, with tensors on a device.
+    dictionary, of which a loader is made, with tensors on a device. Arrays may be of other
+    libraries.
 
     Raises:
         TypeError: none of these.
@@ -69,6 +101,11 @@ def call_with(function: Callable[..., Any], batch: Any) -> Any:
     return function(**batch) if isinstance(batch, Mapping) else function(batch)
 
 
+def batches_in(loader: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a loader, in which other libraries' arrays are NumPy's on their memory."""
+    return (replace(batch, lambda leaf: lent(leaf, "fit")) for batch in loader)
+
+
 def rows_of(batch: Any) -> int:
     """How many rows a batch has that count: those of its first array, 1 if it has none; 0 of those
     that a loader gives another process."""
@@ -112,7 +149,7 @@ class Validation:
         for metric in self._metrics.values():
             metric.reset()
         with in_mode(self._model, False):
-            for batch in self._batches:
+            for batch in batches_in(self._batches):
                 outputs, figures = self._figures(batch)
                 if (rows := rows_of(batch)) or not means.rows:
                     self._measure(outputs, batch)

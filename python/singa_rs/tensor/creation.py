@@ -12,6 +12,7 @@ import numpy as np
 from .. import _core
 from .. import device as devices
 from .._core import Device, DType, Handle, ShapeError
+from ..shown import misgiven
 from .dtypes import bfloat16, float32, float64, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
 from .placing import More, arranged, is_dtype, located, placed
@@ -43,7 +44,7 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
         DTypeError: a type that tensors do not support, or a value that the dtype cannot hold.
     """
     if not isinstance(np_array, np.ndarray):
-        raise TypeError(f"from_numpy: got {type(np_array).__name__}, want a NumPy array")
+        raise TypeError(f"from_numpy: {misgiven(np_array, 'a NumPy array')}")
     if dev is not None:
         placed("from_numpy", dev)
     np_array = as_array(np_array, "from_numpy")

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core import DTypeError, GraphError, Handle, ShapeError
 from ..refusals import is_real
-from ..shown import shown
+from ..shown import is_foreign, shown
 
 
 def as_number(value: Any) -> float | int | None:
@@ -84,6 +84,21 @@ def _read(value: Any, op: str) -> np.ndarray:
         if not isinstance(value, (list, tuple)):
             raise
         raise ShapeError(f"{op}: got {value!r:.60}, want lists of equal lengths") from error
+
+
+def lent(value: Any, op: str) -> Any:
+    """NumPy's array on the memory of another library's; anything else as it is.
+
+    Raises:
+        TypeError: NumPy cannot share its memory, such as that of a GPU or of values of bfloat16.
+    """
+    if not is_foreign(value):
+        return value
+    try:
+        return np.from_dlpack(value)
+    except Exception as error:  # whatever the other library raises
+        text = f"got {shown(value)}, which NumPy cannot share: {error}"
+        raise TypeError(f"{op}: {text}; tensor.from_dlpack(x) may") from error
 
 
 def number(value: Any, what: str) -> float | int:

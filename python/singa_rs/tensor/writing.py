@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core
 from .._core import DividedError, DTypeError, GraphError, Handle, ShapeError
+from ..shown import kind_of
 from .dtypes import bfloat16, promote, to_storage
 from .numbers import as_array, number, real, whole
 from .takers import tensors_only
@@ -98,8 +99,7 @@ class Writes:
             DTypeError: a value that the tensor's dtype cannot hold, that is masked or not a number.
         """
         if not isinstance(np_array, np.ndarray):
-            kind = type(np_array).__name__
-            raise TypeError(f"copy_from_numpy: got {kind}, want a NumPy array")
+            raise TypeError(f"copy_from_numpy: got {kind_of(np_array)}, want a NumPy array")
         to = self._target(np_array.shape, np_array.size, offset, "copy_from_numpy")
         write_array(to, np_array)
         self._overwritten(to, None, offset)
