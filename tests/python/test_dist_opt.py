@@ -352,3 +352,43 @@ def test_hyperparameters_and_states_are_those_of_the_optimizer():
     assert inner.get_states()["step_counter"] == 7
     with pytest.raises(AttributeError, match="'DistOpt' object has no attribute 'nothing'"):
         _ = one.nothing
+
+
+class Overflowing(Module):
+    """A net whose gradients on the way are infinite sooner than those of its parameters."""
+
+    def __init__(self):
+        self.first, self.second = layer.Linear(4), layer.Linear(4)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+    def train_one_batch(self, x):
+        out = self.forward(x)
+        loss = autograd.reduce_mean(out * out)
+        self.optimizer(loss)
+        return loss
+
+
+def _overflows(shard):
+    """The factor of the loss after 12 steps, and how many of them were updates."""
+    dist.set_seed(1)
+    rank, size = dist.rank(), dist.size()
+    rows = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32) * 0.05
+    x = tensor.from_numpy(rows[rank * 12 // size : (rank + 1) * 12 // size])
+    model = Overflowing()
+    model.optimizer = opt.DistOpt(opt.SGD(1e-3), shard=shard)
+    model.compile([x], is_train=True, use_graph=True, amp="float16")
+    model(x)
+    model.loss_scale.factor.copy_from(np.array([2.0**24], np.float32))
+    for _ in range(11):
+        model(x)
+    return model.loss_scale.factor.item(), model.optimizer.opt.step_counter.item()
+
+
+@pytest.mark.parametrize("shard", [0, 2])
+def test_ranks_skip_the_steps_that_one_process_skips(shard):
+    want = dist.spawn(_overflows, 1, (shard,), timeout=TIMEOUT)
+    assert want[0][1] < 12
+    for ranks in (2, 3):
+        assert dist.spawn(_overflows, ranks, (shard,), timeout=TIMEOUT) == want * ranks

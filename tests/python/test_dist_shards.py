@@ -291,3 +291,26 @@ def test_sums_are_kept_until_their_update_has_taken_place(shard, is_late):
         updated = [one == (-1.0, 0.0) for one in after]
         assert sorted(updated) == ([True, True] if is_late else [False, shard == 0])
         assert all(one in ((-1.0, 0.0), (1.0, 2.0)) for one in after)
+
+
+def _tasks(shard):
+    """A head after each step: of a loss that adds up its gradient, in every other one, and of one
+    that does not reach it, by which all are updated."""
+    body, head, other = (tensor.Tensor(data=np.ones(3), requires_grad=True) for _ in "abc")
+    for one, name in zip((body, head, other), "abc", strict=True):
+        one.stores_grad, one.name = True, name
+    optimizer, found = opt.DistOpt(opt.AdamW(0.1, weight_decay=0.1), shard=shard), []
+    for number in range(6):
+        with autograd._training_scope(True):
+            factor = number + 1.0 + dist.rank()
+            optimizer.accumulate((body * head).sum() * (0 if number % 2 else factor))
+            optimizer((body * other).sum() * factor)
+        found.append([one.to_numpy().tolist() for one in (body, head, other)])
+    return found
+
+
+def test_shares_of_what_has_no_gradient_are_updated_by_what_was_added_alone():
+    want, found = (dist.spawn(_tasks, 2, (shard,), timeout=TIMEOUT)[0] for shard in (0, 1))
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+    for before, after in zip(want[::2], want[1::2], strict=True):
+        assert before[1] == after[1] and before[0] != after[0]

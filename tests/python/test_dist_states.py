@@ -6,6 +6,7 @@ import dist_models
 import numpy as np
 import pytest
 from singa_rs import dist, opt, tensor
+from singa_rs.autograd.mode import training_scope
 from singa_rs.errors import ShapeError
 
 pytestmark = pytest.mark.usefixtures("quick_start")
@@ -143,3 +144,25 @@ def test_states_of_other_ranks_have_an_axis_for_them():
         one.set_states({**states, "exchange_ranks": 0})
     one.set_states({**states, "exchange_ranks": 2})
     assert one.get_states()["exchange_residual"]["w"].shape == (4,)
+
+
+def _scalar():
+    """States with a residual of a parameter of shape (), set again as arrays and as tensors."""
+    with training_scope(True):
+        p = tensor.Tensor(data=np.array(1.5, np.float32), requires_grad=True, stores_grad=True)
+        made = opt.DistOpt(opt.SGD(0.1))
+        made.backward_and_sparse_update(p * p, spars=5.0)
+    states = made.get_states()
+    kept = {name: one.to_numpy() for name, one in states["exchange_residual"].items()}
+    for given in (kept, states["exchange_residual"]):
+        made.set_states({**states, "exchange_residual": given})
+    made.set_states({**states, "exchange_ranks": 3, "exchange_residual": {
+        name: np.arange(3, dtype=np.float32) for name in kept}})  # fmt: skip
+    (found,) = made.get_states()["exchange_residual"].values()
+    return found.to_numpy().tolist()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_states_of_a_parameter_without_axes(ranks):
+    want = 1.0 if ranks == 1 else [1.0, 1.0]
+    assert dist.spawn(_scalar, ranks, timeout=TIMEOUT) == [want] * ranks

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from recorded import replays
 from singa_rs import autograd, device, dist, layer, opt, tensor
+from singa_rs.errors import GraphError
 from singa_rs.module import Module
 
 pytestmark = pytest.mark.usefixtures("quick_start")
@@ -185,3 +186,71 @@ def _profile():
 
 def test_one_rank_can_profile_a_step_alone():
     assert dist.spawn(_profile, 2, timeout=TIMEOUT) == [True, True]
+
+
+# ---- exchanges in place, and the tape ------------------------------------------------------------
+
+
+class Averaging(Module):
+    """A step that averages its loss in place, before or after the update, or something else."""
+
+    def __init__(self, what):
+        self.dense, self.what = layer.Linear(3), what
+
+    def forward(self, x):
+        return self.dense(x)
+
+    def train_one_batch(self, x):
+        h = self.forward(x)
+        if self.what == "middle":
+            dist.broadcast(h)
+        loss = autograd.reduce_mean(h * h)
+        if self.what == "before":
+            with autograd.no_grad():
+                dist.all_reduce(loss, "mean")
+        elif self.what == "differentiable":
+            loss = dist.functional.all_reduce(loss)
+        self.optimizer(loss)
+        if self.what == "after":
+            dist.all_reduce(loss, "mean")
+        elif self.what == "copy":
+            return dist.all_reduce(loss.clone() * 1.0, "mean")
+        return loss
+
+
+def _averaged(what, graph):
+    """The error, or whether the parameters change and the losses of 6 steps."""
+    dist.set_seed(0)
+    x, model = tensor.ones((2, 4)) * float(1 + dist.rank()), Averaging(what)
+    model.optimizer = opt.DistOpt(opt.SGD(0.01))
+    model.compile([x], is_train=True, use_graph=graph)
+    before = model.dense.W.to_numpy()
+    try:
+        losses = [model(x).item() for _ in range(6)]
+    except GraphError as error:
+        return str(error)
+    return losses, not np.array_equal(before, model.dense.W.to_numpy())
+
+
+def _averaged_all(what):
+    return [_averaged(what, graph) for graph in (False, True)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(
+    ("what", "want"),
+    [
+        ("middle", "broadcast: got a tensor of shape (2, 3) that backward has yet to go through"),
+        ("before", "want dist.functional.all_reduce(x), which is differentiable, or t.detach()"),
+    ],
+)
+def test_an_exchange_in_place_does_not_cut_a_gradient_off(what, want, ranks):
+    for found in dist.spawn(_averaged_all, ranks, (what,), timeout=TIMEOUT):
+        assert all(want in error for error in found), found
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("what", ["after", "copy", "differentiable"])
+def test_what_backward_has_been_through_is_exchanged_in_place(what, ranks):
+    found = dist.spawn(_averaged_all, ranks, (what,), timeout=TIMEOUT)
+    assert all(eager == graph == found[0][0] and eager[1] for eager, graph in found)

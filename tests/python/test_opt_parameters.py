@@ -1,5 +1,5 @@
 """Which tensors optimizers train, and the names of moments: parameters that are replaced, tied or
-copied, inputs whose gradients are asked for, and sums that wait for their parameters."""
+copied, and inputs whose gradients are asked for."""
 
 import copy
 import pickle
@@ -250,55 +250,7 @@ def test_scripts_say_what_is_trained(training, monkeypatch):
     assert asked.item() < before
 
 
-# ---- sums that wait ------------------------------------------------------------------------------
-
-
-class Tasks(module.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.a, self.b = parameter(1.0, (2, 2)), parameter(1.0), parameter(1.0)
-        self.optimizer = opt.SGD(0.1)
-
-    def forward(self, x, task="a"):
-        return x @ self.body @ (self.a if task == "a" else self.b)
-
-    def train_one_batch(self, x, task):
-        loss = self.forward(x, task).square().mean() * 0.01
-        (self.optimizer.accumulate if task == "a" else self.optimizer)(loss)
-        return loss
-
-
-@MODES
-def test_sums_of_what_has_no_gradient_after_loading_are_part_of_the_update(use_graph, tmp_path):
-    net = compiled(Tasks, use_graph)
-    for task in "ababa":
-        net(X, task)
-    net.save(tmp_path / "n", state={"o": net.optimizer})
-    other = compiled(Tasks, use_graph)
-    other.load(tmp_path / "n", state={"o": other.optimizer})
-    for task in "bab":
-        net(X, task), other(X, task)
-        for name, one in net.get_params().items():
-            assert one.to_numpy().tobytes() == other.get_params()[name].to_numpy().tobytes(), name
-
-
-def test_sums_of_unknown_parameters_are_not_left_out(training):
-    net, other = compiled(Tasks, False), compiled(Tasks, False)
-    net(X, "a")
-    other.optimizer.set_states(net.optimizer.get_states())
-    before = other.body.to_numpy()
-    with pytest.raises(ValueError, match="'accumulated' waits for a, which has no gradient"):
-        other(X, "b")
-    assert other.body.to_numpy().tobytes() == before.tobytes()
-    other.optimizer.accumulate(other.forward(tensor.from_numpy(X)).sum() * 0)
-    other(X, "b")
-    assert not (other.a.to_numpy() == 1).any()
-
-
-def test_sums_of_what_is_not_trained_are_refused(training):
-    w = Tensor(data=np.ones(2, np.float32)).requires_grad_()
-    with pytest.raises(ValueError, match="only of tensors whose requires_grad_"):
-        opt.SGD(0.1).accumulate((w * w).sum())
+# ---- names, values, identity ---------------------------------------------------------------------
 
 
 def test_moments_of_namesakes_that_are_made_anew(training):

@@ -212,6 +212,36 @@ def test_states_of_schedules_and_groups_continue_a_run():
     assert second.optimizer.get_states()["step_counter"] == 8
 
 
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize(
+    ("make", "place", "value"),
+    [
+        (lambda: opt.CosineDecay(0.5, 3), "decay_steps", 30),
+        (lambda: opt.StepDecay(0.5, 2, 0.1), "gamma", 0.9),
+        (lambda: opt.Warmup(2, opt.StepDecay(0.5, 2, 0.1)), "then.gamma", 0.9),
+        (lambda: opt.Warmup(2, 0.5), "then.init_value", 0.25),
+        (lambda: opt.OnPlateau(0.5, 0.1, patience=0), "patience", 2),
+    ],
+)
+def test_what_is_assigned_to_schedules_is_part_of_states(make, place, value, use_graph):
+    def new():
+        return made(Net, use_graph, opt.SGD(make(), 0.9))
+
+    def changing(net, i):
+        *path, last = place.split(".")
+        if i == 1:
+            setattr(net.optimizer.lr.then if path else net.optimizer.lr, last, value)
+        if net.optimizer.lr.state is not None:
+            observing(net, i)
+
+    whole, first, second = trained(new(), between=changing), new(), new()
+    assert "hyperparameters" not in first.optimizer.get_states()
+    second.set_params(trained(first, range(4), changing)[-1])
+    second.optimizer.set_states(first.optimizer.get_states())
+    equal(trained(second, range(4, 8), changing), whole[4:])
+    assert second.optimizer.get_states()["hyperparameters"].keys() == {"lr"}
+
+
 def test_plateau_of_negative_metrics():
     """A metric is better if it is below `best * (1 - threshold)`, as in PyTorch."""
     optimizer = opt.SGD(opt.OnPlateau(0.5, 0.1, patience=0))

@@ -379,3 +379,11 @@ def test_a_step_after_an_update_says_nothing(monkeypatch):
     optimizer.apply("w", w, w.grad)
     assert not warned(optimizer.step)
     assert not warned(optimizer.step)
+
+
+@pytest.mark.parametrize("call", ["__call__", "accumulate"])
+def test_a_loss_that_leads_to_no_parameter(call, monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    monkeypatch.setattr(autograd, "training", True)
+    loss, update = (tensor.ones((2,)) * 2).sum(), getattr(opt.Adam(0.1), call)
+    assert "Adam: the loss leads to no parameter" in warned(lambda: update(loss))[0]

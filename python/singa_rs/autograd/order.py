@@ -198,6 +198,29 @@ def is_traced(value: Any) -> bool:
     return is_wanted and (value._creator is not None or value._is_cut or value._stores_grad)
 
 
+def has_gradient(x: Tensor) -> bool:
+    """Whether a backward pass from a tensor would give a gradient: that of a parameter, or of a
+    tensor on the way that stores its own. None would once backward has been through what made it.
+    """
+    if not x.requires_grad or x._creator is None:
+        return False
+    open_, seen = [made_by(x)[0]], set()
+    while open_:
+        node = open_.pop()
+        if id(node) in seen or type(node.edges) is Released:
+            continue
+        seen.add(id(node))
+        if node.retained is not None or node.watched is not None:
+            return True
+        for edge in node.edges or ():
+            before = _node(edge)
+            if before is not None:
+                open_.append(before)
+            elif edge.requires_grad and edge._stores_grad:
+                return True
+    return False
+
+
 def has_history(x: Tensor) -> bool:
     """Whether a gradient flows back through a tensor to a parameter that it was made from."""
     if not x.requires_grad or x._creator is None:

@@ -8,6 +8,7 @@ train.py`; `dist.spawn(train, 4)` starts processes from within one. `opt.DistOpt
 """
 
 from .. import errors
+from . import functional as functional
 from .exchange import (
     all_gather,
     all_reduce,

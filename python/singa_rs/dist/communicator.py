@@ -10,7 +10,7 @@ from ..refusals import count, flag
 from ..tensor import Tensor
 from . import group
 from .buckets import joined, parts
-from .exchange import all_reduce
+from .exchange import all_reduce, check_written
 from .meeting import NcclIdHolder, meet
 from .sparse import check_sparsity, chosen
 from .together import reduced_into
@@ -95,6 +95,8 @@ class Communicator:
             _tensors([accumulation], "sparsification: accumulation")
         if not tensors:
             return
+        for one in tensors:
+            check_written(one, "sparsification")
         x = joined(tensors)
         with autograd.no_grad():
             if accumulation is not None:
@@ -119,6 +121,8 @@ class Communicator:
             raise ValueError(
                 f"{op}: got tensors of shapes {shapes[1]}, want those collected, {shapes[0]}"
             )
+        for one in tensors:
+            check_written(one, op)
         if found:
             self._works.append(reduced_into(found, tensors, "sum", wire))
         self._buffers[wire] = []

@@ -2,14 +2,17 @@
 
 All ranks call the same functions in the same order, with tensors of the same shapes and dtypes.
 Results are equal to the bit on all ranks and in all runs: sums are formed in the order of ranks.
-None is differentiable. Recorded steps contain them as they do other operations. With `async_op` the
-functions return a `Work` at once, whose `wait` returns what they do without.
+None is differentiable; those in place refuse a tensor through which a gradient has yet to flow
+back. Recorded steps contain them as they do other operations. With `async_op` the functions return
+a `Work` at once, whose `wait` returns what they do without.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..autograd.order import has_gradient
+from ..errors import GraphError
 from ..refusals import is_integral
 from ..tensor import Tensor
 from .group import current
@@ -32,9 +35,11 @@ def all_reduce(t: Tensor, op: str = "sum", wire: str | None = None, async_op: bo
     Raises:
         ValueError: another `op` or `wire`.
         TypeError: not a tensor, or one whose dtype has no such `op` or `wire`.
+        GraphError: backward has yet to go through it (`dist.functional.all_reduce`).
         DistError: as `Work.wait`.
     """
     _check(t, "all_reduce")
+    check_written(t, "all_reduce")
     return _in_place(reduction("all_reduce", op, wire), t, async_op)
 
 
@@ -44,9 +49,11 @@ def broadcast(t: Tensor, root: int = 0, async_op: bool = False) -> Any:
     Raises:
         TypeError: not a tensor.
         ValueError: there is no rank `root`.
+        GraphError: backward has yet to go through it.
         DistError: as `Work.wait`.
     """
     _check(t, "broadcast")
+    check_written(t, "broadcast")
     _check_rank(root, "broadcast: root")
     return _in_place({"op": "broadcast", "root": root}, t, async_op)
 
@@ -110,9 +117,11 @@ def recv(t: Tensor, source: int, async_op: bool = False) -> Any:
     Raises:
         TypeError: not a tensor.
         ValueError: there is no rank `source`, or it is this one.
+        GraphError: backward has yet to go through it.
         DistError: as `Work.wait`.
     """
     _check(t, "recv")
+    check_written(t, "recv")
     _check_rank(source, "recv: source", is_other=True)
     return _in_place({"op": "receive", "from": source}, t, async_op, gives=False)
 
@@ -145,6 +154,22 @@ def reduction(name: str, op: Any, wire: Any = None) -> dict[str, Any]:
 def new(shape: tuple[int, ...], like: Tensor) -> Tensor:
     """A tensor of another one's device and dtype, without a gradient."""
     return Tensor(tuple(shape), like.device, like.dtype, requires_grad=False)
+
+
+def check_written(t: Tensor, name: str) -> None:
+    """Refuses a tensor that an exchange is to write, through which a gradient has yet to flow back:
+    it would reach nothing any more.
+
+    Raises:
+        GraphError: such a tensor.
+    """
+    if has_gradient(t):
+        differentiable = "dist.functional.all_reduce(x), which is differentiable, or "
+        raise GraphError(
+            f"{name}: got a tensor of shape {tuple(t.shape)} that backward has yet to go through, "
+            "whose gradient an exchange in place would cut off; want "
+            f"{differentiable if name == 'all_reduce' else ''}t.detach().clone()"
+        )
 
 
 def dense(t: Tensor) -> Tensor:

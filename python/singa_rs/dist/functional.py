@@ -37,8 +37,9 @@ def all_reduce(x: Tensor) -> Tensor:
 
 def _sum(x: Tensor) -> Tensor:
     made = Tensor(x.shape, x.device, x.dtype)
-    made.copy_from(x)
-    return exchange.all_reduce(made)
+    with autograd.no_grad():
+        made.copy_from(x)
+        return exchange.all_reduce(made)
 
 
 errors.name_functions(globals())

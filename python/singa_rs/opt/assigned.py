@@ -40,8 +40,8 @@ class Place(NamedTuple):
 
 
 def assigned(places: Iterator[Place]) -> dict[str, float | str]:
-    """By key, what the program has assigned, or written into a hyperparameter's tensor: a number,
-    or the text of a schedule."""
+    """By key, what the program has assigned, also to attributes of schedules, or written into a
+    hyperparameter's tensor: a number, or the text of a schedule."""
     found = {place.key: _told(place) for place in places if place.schedule is not None}
     return {key: value for key, value in found.items() if value is not None}
 
@@ -49,13 +49,21 @@ def assigned(places: Iterator[Place]) -> dict[str, float | str]:
 def _told(place: Place) -> float | str | None:
     schedule, is_assigned = place.schedule, place.name in place.owner._assigned
     if type(schedule) is not Constant:
-        return text(schedule) if is_assigned else None
+        return text(schedule) if is_assigned or _is_changed(schedule) else None
     holder, limits = place.owner.hyperparameters[place.name]
     value, now = schedule.init_value, getattr(place.owner, holder).item()
     is_written = now != value and now != np.float32(value)
     if is_written and limits.get("low", 0.0) <= now < limits.get("below", np.inf):
         return now
     return value if is_assigned else None
+
+
+def _is_changed(schedule: DecayScheduler | None) -> bool:
+    """Whether an argument of a schedule, or of one that it has, has been assigned."""
+    if schedule is None:
+        return False
+    held = [one for one in schedule.__dict__.values() if isinstance(one, DecayScheduler)]
+    return schedule._is_changed or any(map(_is_changed, held))
 
 
 def text(schedule: DecayScheduler | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, elsewhere, tensor
@@ -21,7 +22,7 @@ from .exchange import Exchange, Pair
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
 from .scaling import Scale, are_finite, backward, full_precision, only_if
 from .schedule import Constant, DecayScheduler, arguments
-from .selection import Selection, leave_out, nothing_selected
+from .selection import Selection, leave_out, none_updated
 from .sums import Sums
 
 if TYPE_CHECKING:
@@ -262,8 +263,9 @@ class Optimizer(Hinted, Scheduled):
         clips = self._uses("clip_value") or self._uses("clip_norm")
         (self._fit if clips else self._follow)(loss)
         others: list[Tensor] = []
-        sums = Sums(self._moments)
-        pairs = self._exchanged(self._owned(backward(loss, scale), others), exchange, sums)
+        sums = Sums(self._moments, exchange)
+        pairs: Iterable[Pair] = self._owned(backward(loss, scale), others)
+        pairs = sums.exchanged(pairs) if self._accumulates else exchange(pairs)
         is_finite = None
         if scale is not None:
             pairs = list(pairs)
@@ -275,15 +277,17 @@ class Optimizer(Hinted, Scheduled):
         param = None
         with only_if(is_finite, self._own_state):
             for param, grad in pairs:
-                with updating(param), only_if(is_finite, lambda param=param: self._written(param)):
-                    exchange.member(self, param).apply(param.name, param, grad)
+                written = partial(self._written, param)
+                with updating(param), only_if(is_finite, written):
+                    with sums.only_if_added(param, written, self._own_state):
+                        exchange.member(self, param).apply(param.name, param, grad)
                 del grad  # so that its memory is free for the next one
                 if exchange.is_done(param):
                     sums.used(param)
         exchange.end()
         sums.end()
-        if param is None and (others or self._params is not None):
-            raise nothing_selected(type(self).__name__, self._params)
+        if param is None:
+            none_updated(type(self).__name__, self._params, bool(others))
         return is_finite
 
     def _written(self, param: Tensor) -> dict[Hashable, Tensor]:
@@ -320,7 +324,8 @@ class Optimizer(Hinted, Scheduled):
 
         So `accumulate(loss / 2)` and a call with `loss / 2` of another batch make one step of both
         batches, which are never in memory together. The sums are float32, or float64 for parameters
-        of float64.
+        of float64. A parameter that the loss of the update does not reach, as one that has been
+        frozen meanwhile, is updated once by what it has added up to, but not by zeros.
         """
         self._add_up(loss)
 
@@ -336,8 +341,8 @@ class Optimizer(Hinted, Scheduled):
                 with autograd.no_grad():
                     total += grad.as_type(total.dtype)
                 del grad
-            if param is None and others and self._params is None:
-                raise nothing_selected(type(self).__name__, None)
+            if param is None and self._params is None:
+                none_updated(type(self).__name__, None, bool(others))
 
     def _owned(self, pairs: Iterable[Pair], others: list[Tensor]) -> Iterator[Pair]:
         """The pairs of the parameters that it owns; `others` gets those that it does not."""
@@ -350,14 +355,6 @@ class Optimizer(Hinted, Scheduled):
             del pair
             if ready:
                 yield ready.pop()
-
-    def _exchanged(self, pairs: Iterable[Pair], exchange: Exchange, sums: Sums) -> Iterable[Pair]:
-        """What comes out of an exchange, with what gradients had added up to."""
-        if not self._accumulates:
-            return exchange(pairs)
-        if exchange.sums_come_out:
-            return sums.added(exchange(pairs))
-        return exchange(sums.added(pairs))
 
     def backward_and_update(self, loss: Tensor) -> None:
         """`self(loss)`."""

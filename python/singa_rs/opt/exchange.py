@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
+from .. import autograd
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ class Exchange:
     def whole_square(self, square: Tensor) -> Tensor:
         """The squared norm of all gradients, given that of this rank's."""
         return square
+
+    def is_added(self, param: Tensor, grad: Tensor, found: Set[int]) -> Tensor | None:
+        """Where a parameter without a gradient of the loss is updated by sums (`accumulate`): a
+        bool of shape () or the parameter's. None of one with a gradient, whose `id` is `found`."""
+        return None if id(param) in found else autograd.any(grad != 0)
 
     def is_done(self, param: Tensor) -> bool:
         """Whether an update of what comes out is one of the parameters, before `end`."""

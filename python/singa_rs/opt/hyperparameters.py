@@ -25,6 +25,7 @@ from .holding import keep_written, on, scalar, value_at
 from .moments import Moments, are_whole, restoring
 from .names import COUNTER, SCHEDULES
 from .noted import READ, Noting
+from .observing import observe
 from .schedule import Constant, DecayScheduler, number
 
 
@@ -243,13 +244,9 @@ class Scheduled(constants.Follows):
             TypeError, ValueError: anything but a finite number.
             ValueError: no schedule follows one.
         """
-        found = [one for one in self._schedules() if one[1].state is not None]
-        if not found:
+        if not any(schedule.state is not None for _, schedule, _ in self._schedules()):
             raise ValueError(f"{type(self).__name__}.observe: no hyperparameter is an OnPlateau")
-        for schedule in {id(schedule): schedule for _, schedule, _ in found}.values():
-            schedule._observe(metric)
-        for name, schedule, holder in found:
-            self._evaluate(f"{type(self).__name__}: {name}", schedule, holder)
+        observe([self], metric)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import local
 
 from .. import autograd, tensor
 from ..autograd.precision import Scale, current, precision_scope
@@ -30,8 +31,32 @@ def backward(loss: Tensor, scale: Scale | None) -> Iterable[Pair]:
     return autograd.backward(loss) if scale is None else _unscaled(loss, scale.factor)
 
 
+class _Parts(local):
+    """Of how many parts of a batch the losses of a thread are averaged."""
+
+    count = 1
+
+
+_parts = _Parts()
+
+
+@contextmanager
+def averaged_over(parts: int) -> Iterator[None]:
+    """A context in which a loss is the mean over one of so many parts of a batch, over which
+    gradients are averaged. They are smaller then on their way by the least power of two that is not
+    below their number, so that they are infinite no sooner than those of the whole batch."""
+    before, _parts.count = _parts.count, 1 << (parts - 1).bit_length()
+    try:
+        yield
+    finally:
+        _parts.count = before
+
+
 def _unscaled(loss: Tensor, factor: Tensor) -> Iterator[Pair]:
     factor = factor.reshape(())  # beside which every gradient keeps its shape
+    if _parts.count > 1:
+        with autograd.no_grad():
+            factor = factor / _parts.count
     seed = autograd.cast(factor.reshape(loss.shape), loss.dtype)
     for param, grad in autograd.backward(loss, seed):
         with autograd.no_grad():

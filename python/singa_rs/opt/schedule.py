@@ -57,6 +57,8 @@ class DecayScheduler(AsNumber, Hinted):
     #: What changes between steps, by `observe`; None if nothing does.
     state: Tensor | None = None
     init_value: float
+    #: Whether an argument has been assigned since construction.
+    _is_changed = False
     #: By attribute, what checks and converts a value that is assigned to it.
     _checks: ClassVar[Checks] = {"init_value": real}
 
@@ -93,15 +95,17 @@ class DecayScheduler(AsNumber, Hinted):
             value = self._checks[name](value, f"{type(self).__name__}: {name}")
         if self.__dict__:  # else it is being made, and nothing reads it
             note_change()
+        if name in self.__dict__ and name in arguments(type(self)):
+            self.__dict__["_is_changed"] = True
         object.__setattr__(self, name, value)
 
     def _watched(self) -> Iterable[tuple[str, Any]]:
         """What a recorded step may read."""
-        return self.__dict__.items()
+        return (pair for pair in self.__dict__.items() if pair[0] != "_is_changed")
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes."""
-        attributes = dict(self.__dict__)
+        attributes = {"_is_changed": self._is_changed, **self.__dict__}
         return lambda _: self.__dict__.update(attributes)
 
 

@@ -72,13 +72,24 @@ def leave_out(op: str, leaf: Tensor) -> None:
     _LEFT_OUT[id(leaf)] = leaf
 
 
-def nothing_selected(op: str, params: Selection | None) -> ValueError:
-    """The error about a loss that has no gradient of what an optimizer updates."""
+def none_updated(op: str, params: Selection | None, has_others: bool) -> None:
+    """Refuses a loss that has no gradient of what an optimizer updates; where it has none at all,
+    as where everything is frozen, an optimizer of all parameters warns once.
+
+    Raises:
+        ValueError: it was given `params`, or the loss `has_others`.
+    """
     if params is not None:
-        return ValueError(f"{op}: none of its params has a gradient of the loss")
-    return ValueError(
-        f"{op}: the loss has no gradient of a parameter, only of tensors whose requires_grad_() "
-        "was called; to train these, set their stores_grad to True, or give params="
+        raise ValueError(f"{op}: none of its params has a gradient of the loss")
+    if has_others:
+        raise ValueError(
+            f"{op}: the loss has no gradient of a parameter, only of tensors whose "
+            "requires_grad_() was called; to train these, set their stores_grad to True, or give "
+            "params="
+        )
+    once(
+        ("none updated", op),
+        f"{op}: the loss leads to no parameter that requires a gradient, so none is updated",
     )
 
 

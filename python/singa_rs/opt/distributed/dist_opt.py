@@ -20,6 +20,7 @@ from ..moments import Watched, are_whole, restoring
 from ..names import COUNTER
 from ..sgd import SGD
 from .agreement import Agreement
+from .checksums import Beginning
 from .gradients import RESIDUAL, VELOCITY, Clipped, Sparsified, averages, check_unscaled, started
 from .low_rank import FACTOR, Factored, LowRank
 from .options import form, joined, size, stage
@@ -171,9 +172,10 @@ class DistOpt(Parts, Watched):
                 got = f"shard={self.shard} and methods of its own"
                 raise ValueError(f"{type(self).__name__}: got {got}, want shard=0")
         if self._shares is not None:
+            self._agreed.check_numbers(self.opt)
             self._shares.train(self.opt, loss, limit)
         else:
-            self.opt._train(loss, self._by(averages(limit, self._agreed), limit, ""))
+            self._train(loss, self._by(averages(limit, self._equal), limit, ""))
 
     def backward_and_update_half(
         self,
@@ -200,9 +202,9 @@ class DistOpt(Parts, Watched):
             raise ValueError(
                 f"backward_and_update_half: got wire {wire!r:.80}, want 'float16' or 'bfloat16'"
             )
-        passed = averages(limit, self._agreed, partial(started, wire=wire))
+        passed = averages(limit, self._equal, partial(started, wire=wire))
         make = partial(Clipped, clip_Value) if is_clipping else Exchange
-        self.opt._train(loss, self._by(passed, limit, "_half", make))
+        self._train(loss, self._by(passed, limit, "_half", make))
 
     def backward_and_partial_update(self, loss: Tensor, threshold: int | None = None) -> None:
         """Backward, the update by this rank's own gradients, averages of some parameters over all
@@ -213,13 +215,14 @@ class DistOpt(Parts, Watched):
             DistError: as `backward_and_update`.
         """
         limit = self._limit(threshold, "backward_and_partial_update", False)
-        found = Partitions(limit)
+        found, begun, are_equal = Partitions(limit), Beginning(self._agreed), not self._is_apart
         self.__dict__["_is_apart"] = True  # which is nothing that a recorded step reads
-        self.opt._train(loss, Exchange(found.noted))
+        self.opt._train(loss, Exchange(lambda pairs: found.noted(begun.noted(pairs))))
+        begun.check(are_equal)
         parts = found.parts()
         if parts:
             now = self.partial % len(parts)
-            self._agreed.check(parts[now])
+            self._equal.check(parts[now])
             self._average(parts[now], limit)
             self.partial = (now + 1) % len(parts)
 
@@ -257,7 +260,7 @@ class DistOpt(Parts, Watched):
             check_unscaled("sparse updates and corr=True")
         kept = self._kept if corrects else None
         start = Sparsified(share, top_k, kept, float(momentum))
-        self.opt._train(loss, self._by(averages(limit, self._agreed, start)))
+        self._train(loss, self._by(averages(limit, self._equal, start)))
 
     def backward_and_low_rank_update(
         self, loss: Tensor, rank: int = 2, threshold: int | None = None
@@ -277,7 +280,7 @@ class DistOpt(Parts, Watched):
         columns = size(rank, f"{name}: rank")
         check_unscaled("low-rank updates")
         limit = self._limit(threshold, name, divides=False)
-        self.opt._train(loss, self._by(averages(limit, self._agreed, LowRank(columns, self._kept))))
+        self._train(loss, self._by(averages(limit, self._equal, LowRank(columns, self._kept))))
 
     def accumulate(self, loss: Tensor, threshold: int | None = None) -> None:
         """`opt.accumulate(loss)`: nothing is exchanged before the next update. With `shard` 2 or 3
@@ -291,7 +294,7 @@ class DistOpt(Parts, Watched):
         """
         limit = self._limit(threshold, "accumulate")
         if self._shares is None or self.shard < 2:
-            self.opt.accumulate(loss)
+            self._add_up(loss)
             return
         check(self.opt, self.shard)
         self._shares.accumulate(self.opt, loss, limit)

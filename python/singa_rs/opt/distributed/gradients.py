@@ -138,6 +138,11 @@ def on_all(holds: Tensor) -> Tensor:
     return all_reduce(autograd.cast(holds, tensor.int32), "min") > 0
 
 
+def on_any(holds: Tensor) -> Tensor:
+    """Whether each of some conditions holds on any rank."""
+    return all_reduce(autograd.cast(holds, tensor.int32), "max") > 0
+
+
 class Sparsified:
     """Averages of what each rank chooses of its gradients; the rest is kept for later steps, where
     there is a place to keep it (error feedback, as in Lin et al., 2018).

@@ -14,6 +14,7 @@ from ..base import Optimizer
 from ..exchange import Exchange, Pair, noting
 from ..moments import Moments, Watched, restoring
 from .agreement import Agreement
+from .checksums import Beginning
 from .options import size
 from .own import own_place, warn_of_place
 from .partial import average
@@ -89,8 +90,10 @@ class LocalSGD(Watched):
             DistError: another rank has failed, not come in time, or has other parameters.
         """
         _check("outer", self.outer)
-        turn = self._turn()
-        self.opt._train(loss, Exchange(partial(self._noted, turn=turn)))
+        turn, begun = self._turn(), Beginning(self._agreed)
+        noted = partial(self._noted, turn=turn)
+        self.opt._train(loss, Exchange(lambda pairs: noted(begun.noted(pairs))))
+        begun.check(self._place == 0)
         params = self._anchors.params()
         if len(params) != self._known:
             once_run(partial(setattr, self, "_known", len(params)), "a parameter was never updated")
@@ -101,7 +104,7 @@ class LocalSGD(Watched):
 
     def _end(self, params: list[Tensor]) -> None:
         """The exchange at the end of a round, and the outer update."""
-        self._agreed.check(params)
+        self._agreed.of_names().check(params)
         average(params)
         if self.outer is not None:
             self._update(self.outer, [param for param in params if param.requires_grad])

@@ -65,8 +65,8 @@ def _own(what: str, value: Any, ranks: int) -> Any:
     if array.shape[:1] != (ranks,):
         raise ShapeError(f"{what}: got shape {array.shape}, want {ranks} on axis 0, of all ranks")
     if ranks == place.size:
-        return array[place.rank]
-    return array.mean(0, dtype=np.float64).astype(array.dtype)
+        return array[place.rank, ...]
+    return np.asarray(array.mean(0, dtype=np.float64), array.dtype)  # of shape () a scalar
 
 
 def own_place() -> dict[str, int]:

@@ -13,6 +13,8 @@ from ...layer.check import tensors
 from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair
+from ..scaling import averaged_over
+from .agreement import Agreement
 from .gradients import filled
 from .partial import average
 
@@ -23,7 +25,8 @@ class Parts:
     opt: Optimizer
     communicator: Communicator
     world_size: int
-    _agreed: Any
+    _agreed: Agreement
+    _is_apart: bool
 
     def update(self, param: Tensor, grad: Tensor) -> None:
         """Updates a parameter by a sum of the gradients of all ranks, which is divided by their
@@ -81,6 +84,22 @@ class Parts:
             getattr(getattr(self, one), "__func__", None) is not vars(Parts)[one] for one in names
         )
 
+    def _train(self, loss: Tensor, exchange: Exchange) -> None:
+        """A step in which all ranks update by the same gradients."""
+        self._equal.check_numbers(self.opt)
+        with averaged_over(self.world_size):
+            self.opt._train(loss, exchange)
+
+    def _add_up(self, loss: Tensor) -> None:
+        """Adds up this rank's gradients."""
+        with averaged_over(self.world_size):
+            self.opt.accumulate(loss)
+
+    @property
+    def _equal(self) -> Agreement:
+        """What ranks compare of what they exchange: values, too, while these have to be equal."""
+        return self._agreed.of_names() if self._is_apart else self._agreed
+
     def _by(
         self, passed: Any, limit: int = 0, kind: str | None = None, make: Any = Exchange
     ) -> Exchange:
@@ -97,7 +116,7 @@ class Parts:
 
     def _averaged(self, limit: int, kind: str, pairs: Iterable[Pair]) -> Iterable[Pair]:
         done: list[Pair] = []
-        for bucket in filled(pairs, limit, self._agreed):
+        for bucket in filled(pairs, limit, self._equal):
             done += bucket
             grads = [grad.data for _, grad in bucket]
             if grads[0].numel > limit:

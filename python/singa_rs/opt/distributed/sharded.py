@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple
 
 import numpy as np
 
-from ... import autograd
+from ... import autograd, tensor
 from ...dist.ahead import gathering
 from ...dist.exchange import all_reduce, new
 from ...dist.together import gathered, scattered
@@ -19,8 +19,9 @@ from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair
 from ..hyperparameters import SUMS
+from ..scaling import averaged_over
 from .agreement import Agreement
-from .gradients import filled, on_all, windowed
+from .gradients import filled, on_all, on_any, windowed
 from .layout import Layout
 
 
@@ -77,7 +78,8 @@ class Shares:
         Raises:
             ValueError: other gradients than in earlier steps.
         """
-        optimizer._train(loss, Divided(self, optimizer, limit))
+        with averaged_over(self.size):
+            optimizer._train(loss, Divided(self, optimizer, limit))
         if self.turn():
             once_run(self.divide, "the first step with shard=3 divides the parameters")
 
@@ -87,7 +89,8 @@ class Shares:
         Raises:
             ValueError: as `train`.
         """
-        optimizer._add_up(loss, Divided(self, optimizer, limit))
+        with averaged_over(self.size):
+            optimizer._add_up(loss, Divided(self, optimizer, limit))
         gathering().end()
 
     def turn(self) -> tuple[int, ...]:
@@ -229,6 +232,22 @@ class Divided(Exchange):
     def on_all(self, is_finite: Tensor) -> Tensor:
         """Whether it is true on all ranks."""
         return on_all(is_finite)
+
+    def is_added(self, param: Tensor, grad: Tensor, found: Set[int]) -> Tensor | None:
+        """Of a share, the elements of those of its parameters that are updated."""
+        if self.sums_come_out:
+            return super().is_added(param, grad, found)
+        share = self.updated[id(param)]
+        rest = {i for i, one in enumerate(share.params) if id(one) not in found}
+        if not rest:
+            return None
+        pieces = list(share.layout.pieces(self.shares.rank))
+        added = on_any(autograd.stack([autograd.any(one.within(grad) != 0) for one in pieces]))
+        made = tensor.zeros_like(param) == 0
+        for i in rest:
+            own = pieces[i].within(made)
+            own.copy_from(own & added[i])
+        return made
 
     def is_done(self, param: Tensor) -> bool:
         """Whether all parameters of a share are divided, so that it is where they are."""
