@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 import pytest
 from chains import IMAGE, ROW, Block, chain, names
-from singa_rs import autograd, layer, module
+from singa_rs import autograd, layer, module, opt, tensor
 from singa_rs.tensor import Tensor
 
 
@@ -239,3 +239,42 @@ def test_functions_that_hold_layers_are_not_copied():
 
     with pytest.raises(TypeError, match="compute is a function"):
         copy.deepcopy(chain(build, ROW))
+
+
+class Halves(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.late = layer.Linear(3), layer.Linear(2)
+        self.decoder = layer.Sequential(layer.BatchNorm1d(), layer.ReLU(), layer.Linear(2))
+
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+
+
+def test_parameters_below_a_path():
+    model = Halves()
+    model.compile([tensor.ones((4, 5))])
+    norm = ["decoder.0.scale", "decoder.0.bias"]
+    assert list(model.get_params("decoder")) == [*norm, "decoder.2.W", "decoder.2.b"]
+    assert model.get_params(prefix="decoder.0").keys() == model.decoder.get_params("0").keys()
+    assert list(model.decoder.get_params("decoder.0")) == norm
+    assert len(model.get_states("decoder.0")) > 2 and model.get_params("decoder.1") == {}
+    assert model.get_params("encoder.W")["encoder.W"] is model.encoder.W
+    assert model.get_params("") == model.get_params()
+    model.optimizer = opt.SGD(0.1, params=model.get_params("decoder"))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "error", "message"),
+    [
+        ("dec", ValueError, "got 'dec', want one of decoder, decoder.0, .*, encoder, late"),
+        ("late", ValueError, "got 'late', which has nothing yet; Linear: parameters are created"),
+        (3, TypeError, "got 3 for prefix, want a str"),
+    ],
+)
+@pytest.mark.parametrize("method", ["get_params", "get_states"])
+def test_a_path_that_has_no_parameters(method, prefix, error, message):
+    model = Halves()
+    model.compile([tensor.ones((4, 5))])
+    with pytest.raises(error, match=f"{method}: {message}"):
+        getattr(model, method)(prefix)

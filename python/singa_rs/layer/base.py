@@ -333,13 +333,21 @@ class Layer(metaclass=_LayerType):
         """Whether `initialize` has yet to run, and is not just Layer's own."""
         return not self._initialized and type(self).initialize is not Layer.initialize
 
-    def get_params(self) -> dict[str, Tensor]:
-        """The parameters of this layer and those below, by name: the tensors themselves."""
-        return collect.get(self, "get_params")
+    def get_params(self, prefix: str = "") -> dict[str, Tensor]:
+        """The parameters of this layer and those below, by name: the tensors themselves.
 
-    def get_states(self) -> dict[str, Tensor]:
-        """Parameters and states (running averages), by name: the tensors themselves."""
-        return collect.get(self, "get_states")
+        Args:
+            prefix: a path, in full or relative to this layer: those alone that are at it or below.
+
+        Raises:
+            TypeError: `prefix` is no str.
+            ValueError: there is no such path, or what is there has not been called yet.
+        """
+        return collect.at(self, "get_params", prefix)
+
+    def get_states(self, prefix: str = "") -> dict[str, Tensor]:
+        """As `get_params`: parameters and states (running averages)."""
+        return collect.at(self, "get_states", prefix)
 
     def set_params(self, parameters: Mapping[str, Any]) -> None:
         """Copies tensors or arrays into the parameters with exactly these names, full or

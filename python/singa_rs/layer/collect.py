@@ -16,6 +16,7 @@ from ..notices import warn_user
 from ..record.looks import LONGEST
 from ..record.places import CONTAINERS, in_slots, own_attributes
 from ..record.programs import is_program, module_of
+from ..shown import kind_of
 from ..tensor import Placeholder, Tensor
 from .cache import KeyValueCache
 from .check import mapping
@@ -65,6 +66,32 @@ def get(layer: Layer, method: str) -> dict[str, Tensor]:
             for name, tensor in made.items():
                 if found.setdefault(name, tensor) is not tensor:
                     raise ValueError(f"{method}: two tensors have the name {name!r}")
+    return found
+
+
+def at(layer: Layer, method: str, prefix: str) -> dict[str, Tensor]:
+    """What `get` gives at a path and below it, in full or relative to the layer; all of it for "".
+
+    Raises:
+        TypeError: no str.
+        ValueError: there is no such path, or what is there has no tensors yet.
+    """
+    if not isinstance(prefix, str):
+        raise TypeError(f"{method}: got {prefix!r:.80} for prefix, want a str")
+    found = get(layer, method)
+    for path in (prefix, join(layer._layer_node.path, prefix)) if prefix else ():
+        inside = join(path, "")
+        made = {name: one for name, one in found.items() if join(name, "").startswith(inside)}
+        there = [one for one in below(layer) if one._layer_node.path == path]
+        if made or any(not uninitialised(one) for one in there):
+            return made
+        if there:
+            raise ValueError(
+                f"{method}: got {path!r}, which has nothing yet; {not_called(there[0])}"
+            )
+    if prefix:
+        paths = sorted(one._layer_node.path for one in below(layer) if one is not layer)
+        raise ValueError(f"{method}: got {prefix!r}, want one of {', '.join(paths or found):.800}")
     return found
 
 
@@ -154,7 +181,7 @@ def _waiting(layer: Layer, method: str, others: Mapping[str, Any]) -> dict[str, 
 
 def _check_array(method: str, name: str, value: Any) -> None:
     if not isinstance(value, (Tensor, np.ndarray)):
-        raise TypeError(f"{method}: got {type(value).__name__} for {name!r}, want an array")
+        raise TypeError(f"{method}: got {kind_of(value)} for {name!r}, want an array")
 
 
 def staged(

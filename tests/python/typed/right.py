@@ -78,6 +78,7 @@ arrays += [
 arrays += [Block(4)(images[:, 0, :, :4], is_causal=True), layer.MSELoss()(images, images)]
 arrays += [layer.MultiHeadAttention(8, 2)(images[:, 0], mask=np.ones((8, 8), bool))]
 parameters: dict[str, Tensor] = net.get_params()
+of_rest: dict[str, Tensor] = net.get_params("rest") | net.get_states(prefix="rest")
 weight: Tensor = net.conv.W
 shape: tuple[int, ...] = net.fc.b.shape
 predicted: np.ndarray = net.eval()(x).to_numpy()
