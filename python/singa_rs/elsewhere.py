@@ -99,6 +99,7 @@ _KEYWORDS = {
     "optimizer": "model.optimizer = optimizer",
     "padding_mode": "a layer before it, such as ReflectionPad2d or CircularPad2d",
     "pin_memory": "nothing, or device= for batches that are on it",
+    "recompute_scale_factor": "size=, which True stands for, or scale= alone, which False does",
     "requires_grad": "t.requires_grad = True",
     "worker_init_fn": "data.rng() in the dataset, which is seeded for each batch",
 }
@@ -129,6 +130,10 @@ _RENAMED = {
 _PLACES = {
     "epochs": "x and y in one argument: fit((x, y), epochs)",
     "lr": "params= by name; all parameters are updated by default",
+    "pad.mode": (
+        "pad(x, 'reflect', [all begins, all ends]), or a pair for each axis and then the mode: "
+        "pad(x, ((0, 0), (1, 1)), 'reflect')"
+    ),
 }
 _OF_OPTIMIZERS = {
     **_STATES,
@@ -193,9 +198,9 @@ def of_keyword(name: str, known: Collection[str]) -> str:
     return of_fit or _KEYWORDS.get(name, "")
 
 
-def of_place(name: str) -> str:
-    """What is wanted where a parameter was given twice, by place and by name."""
-    return _PLACES.get(name, "")
+def of_place(name: str, function: str) -> str:
+    """What is wanted where a parameter of a function was given twice, by place and by name."""
+    return _PLACES.get(f"{function}.{name}", "") or _PLACES.get(name, "")
 
 
 def _hint(want: str | None) -> str:

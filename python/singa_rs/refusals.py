@@ -141,5 +141,5 @@ def wanted(text: str, function: Callable[..., Any], given: Collection[str]) -> s
         hints = (elsewhere.of_keyword(one, named) for one in given if one not in named)
         return next(filter(None, hints), "")
     if found[1].startswith("multiple"):
-        return elsewhere.of_place(found[2])
+        return elsewhere.of_place(found[2], function.__name__)
     return elsewhere.of_keyword(found[2], named) or ", ".join(one for one in named if one != "self")

@@ -125,10 +125,10 @@ LEFT_OUT: dict[str, str] = {
 
 #: Python's operators that tensors have; the other `__...__` names belong to protocols.
 OPERATORS = (
-    "abs add and div eq floordiv ge getitem gt iadd iand ifloordiv ilshift imod imul invert ior "
-    "ipow irshift isub itruediv ixor le lshift lt matmul mod mul ne neg or pos pow radd rand "
-    "rdiv rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub rtruediv rxor "
-    "setitem sub truediv xor"
+    "abs add and div divmod eq floordiv ge getitem gt iadd iand ifloordiv ilshift imod imul invert "
+    "ior ipow irshift isub itruediv ixor le lshift lt matmul mod mul ne neg or pos pow radd rand "
+    "rdiv rdivmod rfloordiv rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub "
+    "rtruediv rxor setitem sub truediv xor"
 ).split()
 #: Those of them for which no text can be written, or which compute nothing.
 PROTOCOL = frozenset(

@@ -195,6 +195,9 @@ ARGUMENTS = {
     "group=": lambda: layer.Conv2d(4, 8, 3, groups=2),
     "a layer before it": lambda: layer.Conv2d(4, 3, padding_mode="reflect"),
     'coordinates="align_corners"': lambda: layer.Upsample(2, "bilinear", align_corners=True),
+    "size=, which True stands for": lambda: autograd.interpolate(
+        tensor.ones((1, 1, 2, 2)), scale_factor=2, recompute_scale_factor=True
+    ),
     "epsilon=": lambda: opt.Adam(0.1, eps=1e-6),
     "beta_1=, beta_2=": lambda: opt.Adam(0.1, betas=(0.9, 0.99)),
     "decay_steps=": lambda: opt.CosineDecay(0.1, T_max=5),

@@ -90,9 +90,29 @@ def _where_a_mask_holds(h, q):
     return h * q * top
 
 
+def _vectors_where_a_mask_holds(h, q):
+    part = h[1:, ::2]  # a view that is written
+    h[h[:, 0] > 0.5] = q
+    h[h[:, 1] > 5.0] = q * 2.0  # nowhere
+    h[h[:, 1] > 0.5, 0] = 2.0
+    h[h[:, 2] < 0.0, 1:] = q[:2].reshape((1, 2))
+    h[(h[:, 0] < 0.2,)] = np.float32([1, 2, 3])
+    part[h[1:, 0] > 1.0] = q[1:]
+    return h * h + part.sum()
+
+
 @pytest.mark.parametrize(
     "write",
-    [_where_a_mask_holds, _through_a_view, _through_a_copy, _of_runs, _wider, _new_memory, _tiled],
+    [
+        _vectors_where_a_mask_holds,
+        _where_a_mask_holds,
+        _through_a_view,
+        _through_a_copy,
+        _of_runs,
+        _wider,
+        _new_memory,
+        _tiled,
+    ],
 )
 def test_recorded_steps_write_as_eager_ones_do(write):
     recorded, eager = pair(Writing, write)
@@ -111,10 +131,35 @@ def test_what_a_mask_takes_has_no_size_in_a_recording():
             return x[x > 0.0]
 
     want = (
-        r"index: got a mask, on which the size depends, .*where, masked_fill and a\[mask\] = number"
+        r"index: got a mask, on which the size depends, .*where, masked_fill and a\[mask\] = value"
     )
     with pytest.raises(GraphError, match=want):
         Masked().compile([from_numpy(np.ones((2, 3), np.float32))], is_train=False)
+
+
+KEYS = [(), (0,), (slice(1, 3),), (Ellipsis,), (None, 1)]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("held", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_values_for_all_places_of_a_mask(rank, held, key):
+    rng = np.random.default_rng(3)
+    array, weights = (rng.normal(size=(2, 3, 4)) for _ in range(2))
+    mask = rng.random(array.shape[:rank]) < held
+    for lead in ((), (1,)):
+        values = rng.normal(size=(*lead, *array[(mask, *key)].shape[1:]))
+        x, given = from_numpy(array, dtype="float64"), from_numpy(values, dtype="float64")
+        x.stores_grad = given.stores_grad = True
+        y = x * 1.0
+        y[(from_numpy(mask), *key)] = given
+        found = autograd.gradients((y * from_numpy(weights, dtype="float64")).sum(), [x, given])
+        want, slopes = array.copy(), weights.copy()
+        want[(mask, *key)], slopes[(mask, *key)] = values, 0
+        np.testing.assert_array_equal(y.to_numpy(), want)
+        np.testing.assert_array_equal(found[0].to_numpy(), slopes)
+        took = weights[(mask, *key)].sum(0).reshape(values.shape)
+        np.testing.assert_allclose(found[1].to_numpy(), took, atol=1e-12)
 
 
 @pytest.mark.parametrize("value", [3, 2.5, True, np.float32(4), float("nan"), 300])

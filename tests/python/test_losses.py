@@ -388,11 +388,12 @@ def test_weights_of_classes_give_the_same_number_whatever_made_them(smoothing):
     np.testing.assert_allclose(made, plain, rtol=1e-6)
 
 
-def test_second_derivatives_beside_a_row_to_ignore():
+@pytest.mark.parametrize("labels", [[0, -100, 2], [-100] * 3])
+def test_second_derivatives_beside_rows_to_ignore(labels):
     autograd.training = True
     x = from_numpy(np.array([[0, 1, 2], [np.nan, 0, 1], [2, 0, 1]], np.float32))
     x.stores_grad = True
-    loss = autograd.softmax_cross_entropy(x, np.array([0, -100, 2]), ignore_index=-100)
+    loss = autograd.softmax_cross_entropy(x, np.array(labels), ignore_index=-100)
     (slope,) = autograd.gradients(loss, xs=[x], create_graph=True)
     (second,) = autograd.gradients((slope[::2] ** 2.0).sum(), xs=[x])
     autograd.training = False

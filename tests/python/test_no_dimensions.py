@@ -33,7 +33,7 @@ ALONG = {
     "median": lambda x, axis: x.median(axis, True),
     "quantile": lambda x, axis: x.quantile(0.3, axis),
     "kthvalue": lambda x, axis: x.kthvalue(1, axis, True).values,
-    "mode": lambda x, axis: x.mode(axis).values,
+    "mode": lambda x, axis: x.mode(axis, True).values,
     "average": lambda x, axis: autograd.average(x, axis, 2.0),
     "topk": lambda x, axis: x.topk(1, axis=axis).values,
 }

@@ -159,3 +159,25 @@ def test_slices_of_a_view(axis, how):
     if how != "mul":
         made = {"none": view.index_copy, "add": view.index_add}[how](axis, places, given)
         np.testing.assert_allclose(made.to_numpy(), want)
+
+
+@pytest.mark.parametrize("name", ["index_add", "index_copy", "index_put", "scatter_add", "[]"])
+def test_updates_that_meet_no_element_get_a_gradient_of_zeros(name):
+    autograd.training = True
+    x = from_numpy(np.ones((4, 3), np.float32))
+    updates = from_numpy(np.ones((3,) if name in ("index_put", "[]") else (0, 3), np.float32))
+    x.stores_grad = updates.stores_grad = True
+    none = np.zeros((0, 3) if name == "scatter_add" else 0, np.int64)
+    if name == "[]":
+        y = x * 2.0
+        y[none] = updates
+    else:
+        places = ((none,),) if name == "index_put" else (0, none)
+        y = getattr(autograd, name)(x * 2.0, *places, updates)
+    found = autograd.gradients((y * y).sum(), [x, updates], create_graph=True)
+    again = autograd.gradients((found[0] ** 2.0).sum() + found[1].sum(), [x, updates])
+    autograd.training = False
+    assert [one.to_numpy().tolist() for one in found + again] == [
+        [[8.0] * 3] * 4, np.zeros(updates.shape).tolist(),
+        [[128.0] * 3] * 4, np.zeros(updates.shape).tolist(),
+    ]  # fmt: skip

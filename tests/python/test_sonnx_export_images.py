@@ -148,10 +148,17 @@ def test_fractions_beside_a_dynamic_axis(how, width):
     np.testing.assert_allclose(sonnx.prepare(proto).run([x])[0], here(call, [x])[0], atol=1e-5)
 
 
-def test_what_scales_and_sizes_both_change_is_refused():
-    with pytest.raises(NotImplementedError, match="antialias by a scale, with aligned corners"):
+@pytest.mark.parametrize(
+    ("coordinates", "said"),
+    [
+        ("align_corners", "antialias by a scale, with aligned corners"),
+        ("pytorch_align_corners", "ONNX has no coordinates 'pytorch_align_corners'"),
+    ],
+)
+def test_aligned_corners_with_antialias_that_onnx_lacks_are_refused(coordinates, said):
+    with pytest.raises(NotImplementedError, match=said):
         sonnx.model_proto(
-            lambda x: A.interpolate(x, None, 0.7, "linear", "align_corners", antialias=True),
+            lambda x: A.interpolate(x, None, 0.7, "linear", coordinates, antialias=True),
             [real(2, 3, 8, 8)],
             dynamic=ANY,
         )

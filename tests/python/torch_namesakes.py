@@ -102,6 +102,7 @@ ERRORS = {
     "t.transpose(0, 1)": r"transpose: got \(0, 1\).*T, swapaxes\(0, 1\) or permute\(0, 1\)",
     "autograd.split(t, 1)": r"split: got 1 for axis and no parts, want split\(x, axis, \[sizes\]\)",
     "autograd.split(t, 1, 1)": "split: got 1 for parts",
+    "autograd.pad(t, (1, 1), mode='reflect')": r"want pad\(x, 'reflect', \[all begins",
     "autograd.pad(t, (1, 1))": r"pad: got \(1, 1\) for mode, want pad\(x, 'constant'",
     "autograd.transpose(t, 0, 1)": "transpose",
     "tensor.Tensor([1.5, 2.5])": r"want integers; a tensor of values is Tensor\(data=\[1.5, 2.5\]",

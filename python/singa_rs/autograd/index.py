@@ -229,11 +229,11 @@ class Where(Rule):
         )
 
 
-def _is_mask(value: Any) -> bool:
+def is_mask(value: Any, op: str = "where") -> bool:
     """Whether a tensor, an array, a nested list or a single value is of bools."""
     if isinstance(value, Tensor):
         return value.dtype == bool_
-    return as_array(value, "where").dtype.kind == "b"
+    return as_array(value, op).dtype.kind == "b"
 
 
 def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -243,14 +243,14 @@ def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any
         return x, y, condition
     is_named = "condition" in named
     is_first = not is_named and operands and isinstance(operands[0], (Tensor, np.ndarray))
-    is_first = is_first and _is_mask(operands[0])
+    is_first = is_first and is_mask(operands[0])
     order = ("condition", "x", "y") if is_first else ("x", "y", "condition")
     given = {**dict(zip(order, operands, strict=False)), **named}
     if len(operands) + len(named) != 3 or set(given) != set(order):
         got = ", ".join([f"{len(operands)} in order", *named])
         raise TypeError(f"where: got {got}, want x, y and condition")
     condition = given["condition"]
-    if not (is_first or is_named or _is_mask(condition)):
+    if not (is_first or is_named or is_mask(condition)):
         raise TypeError(
             "where: got no condition, want a bool tensor or array first, or bools third; "
             "condition= may be of any dtype"

@@ -24,7 +24,7 @@ from ..tensor.numbers import as_array, as_number
 from ..tensor.writing import is_expanded, write_array, write_tensor
 from . import binary, ops
 from .casting import cast, convert
-from .index import positions
+from .index import getitem, positions, where
 from .mode import mode, no_grad
 from .order import has_history, is_traced
 from .patches import Constant, Part, Run, Through, patched
@@ -182,10 +182,11 @@ def _renew_views(a: Tensor) -> None:
 
 
 def setitem(a: Tensor, key: Any, value: Any) -> None:
-    """`a[key] = value` by NumPy's rules. One value where a mask holds keeps the mask unread.
+    """`a[key] = value` by NumPy's rules. A mask of the first axes stays unread where the value is
+    the same for all of its places: a number, or one that broadcasts along them.
 
     Raises:
-        GraphError: other values where a mask holds that is only recorded.
+        GraphError: a value for each place where a mask holds that is only recorded.
         IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
     put(a, key, value, "setitem")
@@ -193,12 +194,11 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
 
 def put(a: Tensor, key: Any, value: Any, op: str) -> None:
     """`setitem` for an operation of this name."""
-    if _is_mask(key, a) and _is_one(value):
-        key = key.detach().to(a.device)
-        mask = key.reshape((*key.shape, *(1 for _ in a.shape[key.rank :])))
-        is_tensor = isinstance(value, Tensor)
-        one = value if is_tensor else _fitting(value, (), a)
-        METHODS["masked_fill_"](a, mask, one)
+    if type(key) is tuple and key and _is_mask(key[0], a):
+        rest = (*(slice(None) for _ in key[0].shape), *key[1:])
+        if len(key) == 1 or not parse(rest, a.shape).indices:
+            a, key = getitem(a, rest), key[0]
+    if _is_mask(key, a) and _put_masked(a, key, value, op):
         return
     part, view = a.view_index(key), Index(key)
     if part is None:
@@ -222,6 +222,24 @@ def _is_mask(key: Any, a: Tensor) -> bool:
     """Whether a key is a tensor of bools for the elements of `a`, or for parts of it."""
     is_bool = isinstance(key, Tensor) and key.dtype == bool_
     return is_bool and key.shape == a.shape[: key.rank]
+
+
+def _put_masked(a: Tensor, key: Tensor, value: Any, op: str) -> bool:
+    """Writes a value that is the same for all places of a mask; whether it is."""
+    rest, key = a.shape[key.rank :], key.detach().to(a.device)
+    mask = key.reshape((*key.shape, *(1 for _ in rest)))
+    if _is_one(value):
+        one = value if isinstance(value, Tensor) else _fitting(value, (), a)
+        METHODS["masked_fill_"](a, mask, one)
+        return True
+    value = value if isinstance(value, Tensor) else as_array(value, op)
+    shape = tuple(value.shape)
+    if any(n != 1 for n in shape[: max(0, len(shape) - len(rest))]):
+        return False
+    given = convert(_fitting(value, rest, a, op), a.dtype)
+    join(a, given)
+    assigned(a, op, lambda: where(mask, given, a))
+    return True
 
 
 def _is_one(value: Any) -> bool:

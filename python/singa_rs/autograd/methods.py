@@ -19,6 +19,7 @@ from .casting import cast
 from .contract import tensordot
 from .index import getitem
 from .pairs import bitwise_not
+from .pieces import around
 from .reduce import as_axes, softmax
 from .shape import expand, plain_reshape
 from .table import METHODS, as_method
@@ -80,6 +81,26 @@ METHODS["__rmatmul__"] = _reflected(METHODS["dot"])
 METHODS["__div__"], METHODS["__rdiv__"] = METHODS["__truediv__"], METHODS["__rtruediv__"]
 METHODS["__invert__"] = bitwise_not
 METHODS["__getitem__"] = getitem
+
+
+def _rounded(self: Tensor, ndigits: int | None = None) -> Tensor:
+    """Python's `round(t, ndigits)`: as `t.round(ndigits)`, half to even."""
+    return around(self, 0 if ndigits is None else ndigits)
+
+
+def _divided(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """Python's `divmod(t, other)`: `t // other` and `t % other`."""
+    return self // other, self % other
+
+
+def _dividing(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """Python's `divmod(other, t)`."""
+    return other // self, other % self
+
+
+METHODS["__round__"] = named(_rounded, Tensor.__module__, "round")
+METHODS["__divmod__"] = named(_divided, Tensor.__module__, "divmod")
+METHODS["__rdivmod__"] = named(_dividing, Tensor.__module__, "divmod")
 METHODS["__setitem__"] = named(inplace.setitem, Tensor.__module__, "index")
 
 

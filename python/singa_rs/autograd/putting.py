@@ -11,15 +11,17 @@ import numpy as np
 from .._core import DTypeError, ShapeError, bool_, int64
 from ..refusals import is_real, strict_flag
 from ..tensor import Tensor, as_tensor
+from ..tensor.indexing import parse
 from ..tensor.numbers import number, whole
 from . import binary, ops
 from .casting import cast, convert
-from .index import as_indices, checked, gather, where
+from .index import as_indices, checked, gather, is_mask, where
+from .inplace import put
 from .reduce import as_axes
 from .scan import flattened
 from .scattering import scatter_nd, scattered
 from .segments import check_reduction, hits
-from .shape import cat, expand, plain_reshape, stack
+from .shape import cat, clone, expand, plain_reshape, stack
 from .table import public
 from .views import broadcast, broadcasts
 
@@ -174,7 +176,8 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None = -1) 
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """A copy of `x` with values at tuples of indices, one tensor for each of the first axes, which
     broadcast (PyTorch index_put): the last one where a tuple repeats, or all of them added. Both
-    get gradients. Of bools, use `where` or `masked_fill`.
+    get gradients. A mask of bools, for one or more axes, stands for the places where it holds, as
+    in `x[mask] = values`.
 
     Args:
         x: any shape but (), any dtype.
@@ -184,14 +187,21 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
 
     Raises:
         ShapeError: indices or values of a shape that does not fit.
-        ValueError: an index out of range or with a fraction.
-        DTypeError: bools as indices; a value that the dtype of `x` cannot hold.
+        ValueError: an index out of range or with a fraction; a mask that does not fit.
+        DTypeError: a bool as an index; a value that the dtype of `x` cannot hold.
+        GraphError: a mask that is only recorded, and values that are added, or one for each place.
     """
     name = "index_put"
     if isinstance(indices, (Tensor, np.ndarray)) or not isinstance(indices, Sequence):
         got = type(indices).__name__
         raise TypeError(f"{name}: got {got} for indices, want a tuple with one for each axis")
-    given = [as_indices(one, name, x.device) for one in indices]
+    adds = strict_flag(accumulate, f"{name}: accumulate")
+    masks = [is_mask(one, name) and _has_axes(one) for one in indices]
+    if any(masks) and not adds:
+        made = clone(x)
+        put(made, tuple(indices), values, name)
+        return made
+    given = [as_indices(one, name, x.device) for one in _unmasked(x, indices, masks)]
     if not 1 <= len(given) <= x.rank:
         raise ShapeError(f"{name}: got {len(given)} indices for shape {x.shape}, want 1 at least")
     shape: tuple[int, ...] = ()
@@ -199,9 +209,21 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
         shape = broadcast(shape, one.shape)
     tuples = stack([cast(one, given[0].dtype).expand(shape) for one in given], len(shape))
     tuples.requires_grad = False
-    how = "add" if strict_flag(accumulate, f"{name}: accumulate") else "none"
     updates = _of_shape(name, values, x, (*shape, *x.shape[len(given) :]))
-    return scatter_nd(x, tuples, updates, how)
+    return scatter_nd(x, tuples, updates, "add" if adds else "none")
+
+
+def _has_axes(index: Any) -> bool:
+    """Whether an index has an axis: a single bool has none that it could be a mask for."""
+    return not isinstance(index, bool) and getattr(index, "shape", None) != ()
+
+
+def _unmasked(x: Tensor, indices: Sequence[Any], masks: Sequence[bool]) -> list[Any]:
+    """Indices with the places where masks hold instead of these."""
+    made: list[Any] = []
+    for one, is_one in zip(indices, masks, strict=True):
+        made += parse((one,), x.shape[len(made) :]).indices if is_one else [one]
+    return made
 
 
 @public(methods="masked_scatter")

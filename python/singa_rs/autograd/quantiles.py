@@ -290,7 +290,7 @@ def corrcoef(x: Tensor) -> Tensor:
 
 
 @public(methods="mode")
-def mode(x: Tensor, axis: int = -1) -> ValuesIndices:
+def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> ValuesIndices:
     """The element along an axis that occurs most often, the least of several, and the index of the
     last of them, int64 (PyTorch mode).
 
@@ -298,13 +298,15 @@ def mode(x: Tensor, axis: int = -1) -> ValuesIndices:
         ValueError: an axis that `x` does not have.
         ShapeError: no elements along it.
     """
-    rows, _ = _lined_up("mode", x, whole(axis, "mode: axis"))
+    keeps = strict_flag(keepdims, "mode: keepdims")
+    rows, over = _lined_up("mode", x, whole(axis, "mode: axis"))
     if not rows.shape[-1]:
         raise ShapeError(f"mode: got shape {x.shape}, want elements along axis {axis}")
     values, places = sort(rows, -1)
     last = ops.reduce_op("argmax", (values.rank - 1,), True)(_counted(values.detach()))
     last.requires_grad = False
-    return ValuesIndices(*(t.take_along_axis(last, -1).squeeze(-1) for t in (values, places)))
+    found = (t.take_along_axis(last, -1).squeeze(-1) for t in (values, places))
+    return ValuesIndices(*(_back(t, over, keeps) for t in found))
 
 
 def _counted(values: Tensor) -> Tensor:

@@ -60,8 +60,12 @@ COORDINATES: dict[str, Callable[[np.ndarray, Axis], np.ndarray]] = {
     "asymmetric": lambda i, axis: i * axis.step,
     "tf_crop_and_resize": _cropped,
 }
+#: PyTorch's aligned corners, which `antialias` moves off the corners: all elements are as far apart
+#: as with "align_corners", and stand as with "half_pixel".
+_CORNERS = "pytorch_align_corners"
+_PLACES = {**COORDINATES, _CORNERS: _half_pixel}
 #: Those that the whole of an axis is resampled by.
-_UNCROPPED = {name: one for name, one in COORDINATES.items() if one is not _cropped}
+_UNCROPPED = {name: one for name, one in _PLACES.items() if one is not _cropped}
 #: How a place between two elements becomes one of them, by ONNX's names.
 ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda at: np.ceil(at - 0.5),
@@ -129,7 +133,9 @@ def _snapped(at: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=512)
 def _taps(axis: Axis, mode: Mode) -> list[tuple[np.ndarray, np.ndarray]]:
     """What the elements of the result are sums of: indices, and weights."""
-    at = COORDINATES[mode.coordinates](np.arange(axis.m), axis)
+    if mode.coordinates == _CORNERS:
+        axis = axis._replace(step=(axis.n - 1) / (axis.m - 1) if axis.m > 1 else 0.0)
+    at = _PLACES[mode.coordinates](np.arange(axis.m), axis)
     if mode.kind == "nearest":
         found = [(ROUNDINGS[mode.rounding](_snapped(at)), np.ones(axis.m))]
     else:
@@ -268,7 +274,7 @@ def interpolate(
     interpolate). Neighbours beyond an edge are the elements at the edge.
 
     Every mode is PyTorch's by default, and so are its keywords `scale_factor` and `align_corners`,
-    which is `coordinates="align_corners"`; its "area" is `adaptive_avg_pool`.
+    which is `coordinates="pytorch_align_corners"`; its "area" is `adaptive_avg_pool`.
 
     Args:
         x: (N, C, *spatial) unless `axes` says otherwise. Integers become float32, except by
@@ -280,8 +286,10 @@ def interpolate(
         coordinates: where element i of m stands among n, by ONNX's names, with s the factor:
             "half_pixel" `(i + 0.5) / s - 0.5`, "asymmetric" `i / s`, "align_corners"
             `i (n - 1) / (m - 1)`, "pytorch_half_pixel", which is 0 for an m of 1, and
-            "half_pixel_symmetric", which keeps the centre where the extent was rounded. The default
-            is "half_pixel", but for "nearest" without a `nearest_mode` "asymmetric".
+            "half_pixel_symmetric", which keeps the centre where the extent was rounded. Beside
+            these, "pytorch_align_corners" is "align_corners", but with `antialias` "half_pixel"
+            with `(m - 1) / (n - 1)` for s, also in the weights. The default is "half_pixel", but
+            for "nearest" without a `nearest_mode` "asymmetric".
         nearest_mode: which neighbour a place between two is, "round_prefer_floor",
             "round_prefer_ceil", "floor" or "ceil". By default the first, as in ONNX; for "nearest"
             without `coordinates` "floor", for "nearest-exact" "round_prefer_ceil".
@@ -301,9 +309,12 @@ def interpolate(
     smooth = strict_flag(antialias, "interpolate: antialias")
     coefficient = (-0.5 if smooth else -0.75) if cubic_coeff is None else cubic_coeff
     excludes = smooth if exclude_outside is None else exclude_outside
+    kind, (places, rounding) = _kind(mode, len(over)), _places(mode, coordinates, nearest_mode)
+    is_moved = places != _CORNERS or (smooth and kind != "nearest")
     how = Mode(
-        _kind(mode, len(over)),
-        *_places(mode, coordinates, nearest_mode),
+        kind,
+        places if is_moved else "align_corners",
+        rounding,
         real(coefficient, "interpolate: cubic_coeff"),
         strict_flag(excludes, "interpolate: exclude_outside"),
         smooth,

@@ -217,8 +217,8 @@ def index_fill(x: Tensor, axis: int, indices: Any, value: Any) -> Tensor:
     made = convert(as_tensor(value, x.device, x.dtype), x.dtype)
     if made.numel != 1:
         raise ShapeError(f"index_fill: got a value of shape {made.shape}, want one element")
-    if not x.shape[along]:
-        return x.clone()
+    if not x.shape[along]:  # nowhere, which leaves the value a gradient of zero
+        return where(x != x, plain_reshape(made, ()), x)
     hit = ops.scalar_op("gt", 0)(counts(places, x.shape[along]))
     hit.requires_grad = False
     hit = ops.reshape(hit, (x.shape[along], *(1,) * (x.rank - along - 1)))

@@ -12,7 +12,6 @@ from . import ops
 from .casting import cast
 from .ops import Grads, Tensors
 from .rule import Rule
-from .shape import clone
 
 #: How values that meet at a place are joined, by ONNX's names.
 REDUCTIONS = ("none", "add", "mul", "max", "min")
@@ -80,6 +79,21 @@ class Scattered(_AtPlaces):
                 stands = ops.reshape(stands, _along(places.numel, self.axis, dy.rank))
             taken = ops.where(stands, taken, none)
         return rest, taken
+
+
+class _Untouched(Rule):
+    """A copy of `x`, none of whose elements meets an update: the gradient of these is zero, so that
+    a parameter among them takes part in the step."""
+
+    shape: tuple[int, ...]
+
+    def forward(self, x: Tensor, updates: Tensor) -> Tensor:
+        self.shape = updates.shape
+        return ops.copy(x)
+
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
+        """`dy`, and zeros."""
+        return dys[0], ops.full(self.shape, 0, dys[0]) if wanted[1] else None
 
 
 class _Extremes(Scattered):
@@ -244,7 +258,7 @@ def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str, axis: i
         updates: of the dtype of `x`.
     """
     if not places.numel or not x.numel:
-        return clone(x)
+        return _Untouched()(x, updates)[0]
     wide = _WIDE.get(x.dtype, x.dtype) if reduction != "none" else x.dtype
     made = scatter_rule(places, axis, reduction)(cast(x, wide), cast(updates, wide))[0]
     return cast(made, x.dtype)

@@ -138,7 +138,9 @@ def _flag(name: str, key: str, value: Any) -> bool:
 #: What flags of PyTorch's are here.
 _VALUES: dict[str, Callable[[str, Any], Any]] = {
     "align_corners": lambda name, value: (
-        "align_corners" if value is not None and _flag(name, "align_corners", value) else None
+        "pytorch_align_corners"
+        if value is not None and _flag(name, "align_corners", value)
+        else None
     ),
     "unbiased": lambda name, value: int(_flag(name, "unbiased", value)),
 }

@@ -73,6 +73,7 @@ _REFLECTED = {
     np.bitwise_or: "__ror__",
     np.bitwise_xor: "__rxor__",
     np.divide: "__rtruediv__",
+    np.divmod: "__rdivmod__",
     np.equal: "__eq__",
     np.floor_divide: "__rfloordiv__",
     np.greater: "__lt__",
@@ -136,7 +137,7 @@ class Conversions:
             if reflected is not None and not isinstance(xs[0], _core.Handle):
                 return getattr(self, reflected)(xs[0])
         if ufunc is np.divmod:
-            return NotImplemented  # two results, of which neither would have a gradient
+            return NotImplemented  # which Python follows by `__divmod__`
         written = (*kwargs.get("out", ()), *(xs[:1] if method == "at" else ()))
         if any(isinstance(one, _core.Handle) for one in written):
             raise TypeError(f"{ufunc.__name__}: NumPy cannot write into a Tensor, want {_COPY}")

@@ -158,7 +158,8 @@ def _read(mask: Any) -> np.ndarray:
     except GraphError as error:
         raise GraphError(
             "index: got a mask, on which the size depends, and a recording lacks its values; "
-            f"where, masked_fill and a[mask] = number do without ({error})"
+            "where, masked_fill and a[mask] = value, the same for all places, do without: in the "
+            f"place of a[mask] *= 2 stands a = where(mask, a * 2, a) ({error})"
         ) from None
 
 

@@ -206,7 +206,7 @@ for _name, _args in {
     "quantile": "0.3, {axis}",
     "percentile": "[20, 70]",
     "ptp": "{axis}",
-    "mode": "{axis}",
+    "mode": "{axis}, {b}",
     "nansum": "{axis}, {b}",
     "nanmean": "{axis}, {b}",
     "nanmax": "{axis}",

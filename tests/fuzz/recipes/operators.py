@@ -67,6 +67,15 @@ for _short in ("and", "or", "xor", "lshift", "rshift"):
     register((f"Tensor.__i{_short}__",), _SIGNS[_short], _change_bits)
 for _short, _text in {"abs": "abs({})", "neg": "-{}", "pos": "+{}"}.items():
     RECIPES[f"Tensor.__{_short}__"] = lambda d, text=_text: text.format(d.any())
+RECIPES["Tensor.__round__"] = lambda d: f"round({d.any(floating)}, {d.rng.choice(['0', '1'])})"
+
+
+def _divided(d: Draw, form: str) -> Text:
+    return form.format(d.any(floating)) + d.rng.choice(["[0]", "[1]"])
+
+
+register(("Tensor.__divmod__",), "divmod({}, 0.75)", _divided)
+register(("Tensor.__rdivmod__",), "divmod(3, {})", _divided)
 RECIPES["Tensor.__invert__"] = lambda d: f"~{bools(d)}"
 
 
@@ -91,6 +100,8 @@ def _getitem(d: Draw) -> Text:
 @recipe_for("Tensor.__setitem__")
 def _setitem(d: Draw) -> Text:
     x = target(d)
+    if floating(d.value(x)) and size(d, x) and d.rng.random() < 0.2:
+        return _masked(d, x)
     key = values.key(d.rng, size(d, x), basic=d.rng.random() < 0.8)
     part = d.value(x)[eval(f"np.s_[{key}]", d.worlds[0])]
     value = d.rng.choice(
@@ -102,6 +113,16 @@ def _setitem(d: Draw) -> Text:
         ]
     )
     return f"!{x}[{key}] = {value}"
+
+
+def _masked(d: Draw, x: str) -> Text:
+    """The same value for all places of a mask of the first axis."""
+    rows, *rest = size(d, x)
+    mask = d.rng.choice([f"{x}[{', '.join([':', *'0' * len(rest)])}] > 0", "{}"])
+    mask = mask.format(f"from_numpy(draw({d.seed()}, ({rows},)) > 0)")
+    if rest and d.rng.random() < 0.3:
+        return f"!{x}[{mask}, 0] = {d.parameter(tuple(rest[1:]), 0.5, 1.5)}"
+    return f"!{x}[{mask}] = {d.parameter(tuple(rest), 0.5, 1.5)}"
 
 
 @recipe_for("Tensor.copy_from", "Tensor.copy_data")

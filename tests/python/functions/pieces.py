@@ -63,6 +63,7 @@ table.add(
 )
 for _n in (2, 3, 5):
     table.add(f"polyval-{_n}", autograd.polyval, np.polyval, (_n,), (2, 3), scale=4)
+table.add("round", lambda x: round(x, 1), lambda x: np.around(x, 1), S, step=1e-6, halves=False)
 table.add("around", lambda x: x.around(1), lambda x: np.around(x, 1), S, step=1e-6, halves=False)
 table.add(
     "around-tens",
@@ -165,6 +166,15 @@ EXACT = {
     "ravel_multi_index": (
         lambda: autograd.ravel_multi_index([[1, 0], plain([2, 1]), 3], (2, 3, 4)),
         lambda: np.ravel_multi_index([[1, 0], [2, 1], 3], (2, 3, 4)),
+    ),
+    "divmod": (lambda: divmod(plain(FEW, "int32"), 3), lambda: divmod(FEW, 3)),
+    "divmod-of-an-array": (
+        lambda: divmod(-FEW, plain(FEW + 8, "int32")),
+        lambda: divmod(-FEW, FEW + 8),
+    ),
+    "divmod-of-a-number": (
+        lambda: divmod(20, plain(FEW, "int32") + 8),
+        lambda: divmod(20, FEW + 8),
     ),
     "around-int": (lambda: plain(FEW, "int32").around(3), lambda: np.around(FEW, 3)),
     "around-special": (

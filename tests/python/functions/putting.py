@@ -101,6 +101,35 @@ table.add(
     S,
 )
 MASK = RNG.random(S[1:]) > 0.5
+ROWS = np.array([True, False, True])
+
+
+def where_masks_hold(x, u, keys, accumulate):
+    made = x.copy()
+    made[keys] = made[keys] + u if accumulate else u
+    return made
+
+
+for _label, _key, _shape in (
+    ("rows", (ROWS,), (2, 4, 5)),
+    ("places", ([2, 0], np.array([True, False, False, True])), (2, 5)),
+    ("axes", (RNG.random(S[:2]) > 0.5,), (1, 5)),
+):
+    for _adds in (False, True):
+        table.add(
+            f"index_put-mask-{_label}-{_adds}",
+            lambda x, u, k=_key, a=_adds: x.index_put(k, u, a),
+            lambda x, u, k=_key, a=_adds: where_masks_hold(x, u, k, a),
+            S,
+            _shape,
+        )
+table.add(
+    "index_put-mask-unread",
+    lambda x, u: x.index_put((plain(ROWS, "bool"),), u),
+    lambda x, u: where_masks_hold(x, u, (ROWS,), False),
+    S,
+    (5,),
+)
 
 
 def masked(x, source):
@@ -213,9 +242,10 @@ REFUSED = {
     ),
     "index_put: got ndarray": (TypeError, lambda: ones().index_put(FIRST, 1.0)),
     "index_put: got 4 indices": (ShapeError, lambda: ones().index_put((0, 0, 0, 0), 1.0)),
-    "index_put: got indices of bool": (
-        DTypeError,
-        lambda: ones().index_put((plain(MASK, "bool"),), 1.0),
+    "index_put: got indices of bool": (DTypeError, lambda: ones().index_put((True,), 1.0)),
+    r"got a mask of shape \(4, 5\)": (
+        ValueError,
+        lambda: ones().index_put((plain(MASK, "bool"),), 1.0, True),
     ),
     "index_put: got values of shape": (
         ShapeError,

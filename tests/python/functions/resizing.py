@@ -81,6 +81,8 @@ def resized(
         n = x.shape[axis]
         m = int(one) if scale is None else math.floor(n * one)
         by = m / n if scale is None else one
+        if how == "pytorch_align_corners":
+            by = (m - 1) / (n - 1)
         weights = matrix(n, m, by, mode, how, nearest_mode, cubic_coeff, *flags)
         x = np.moveaxis(np.tensordot(weights, x, (1, axis)), 0, axis)
     return x
@@ -96,7 +98,7 @@ def add(label, shape, *args, **options):
     )
 
 
-IMAGE = (2, 2, 4, 5)
+IMAGE, CORNERS = (2, 2, 4, 5), "pytorch_align_corners"
 for _mode in ("nearest", "linear", "cubic"):
     for _how in (
         "half_pixel",
@@ -116,6 +118,8 @@ for _mode in ("linear", "cubic"):
     add(f"{_mode}-excludes", IMAGE, (9, 3), mode=_mode, exclude_outside=True)
     add(f"{_mode}-antialias", IMAGE, (3, 2), mode=_mode, antialias=True)
     add(f"{_mode}-antialias-larger", IMAGE, (3, 7), mode=_mode, antialias=True)
+    for _name, _size in (("larger", (7, 9)), ("smaller", (3, 2))):
+        add(f"{_mode}-corners-{_name}", IMAGE, _size, None, _mode, CORNERS, antialias=True)
     add(f"{_mode}-line-antialias", (1, 1, 11), None, 0.3, _mode, "asymmetric", antialias=True)
     add(
         f"{_mode}-both",

@@ -128,6 +128,10 @@ EXACT = {
         lambda: plain(WHOLE, "int32").mode(),
         lambda: (np.array([1, 4], np.int32), np.array([4, 4])),
     ),
+    "mode-keeps": (
+        lambda: plain(WHOLE, "int32").mode(1, keepdims=True),
+        lambda: (np.array([[1], [4]], np.int32), np.array([[4], [4]])),
+    ),
     "median-nan": (lambda: plain(SPECIAL, "float64").median(), lambda: np.median(SPECIAL)),
     "median-int": (
         lambda: plain(WHOLE, "int32").median(0),

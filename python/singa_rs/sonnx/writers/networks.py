@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.resize import Mode
+from ...autograd.resize import COORDINATES, Mode
 from ..extents import Number
 from ..program import Step
 from ..table import writes
@@ -122,6 +122,8 @@ def pad(w: Writer, step: Step) -> str:
 def resample(w: Writer, step: Step) -> str:
     """Axes enlarged or shrunk, to sizes or by scales; not by "nearest" as float32 at least."""
     steps, how, (value,) = step.attrs["steps"], Mode(*step.attrs["how"]), step.inputs
+    if how.coordinates not in COORDINATES:
+        raise NotImplementedError(f"export: ONNX has no coordinates {how.coordinates!r}")
     have, want, dtype = w.shape(value), w.shape(step.outputs[0]), w.meta(value).dtype
     is_wide = how.kind == "nearest" or dtype in ("float32", "float64")
     x = w.name(value) if is_wide else w.cast(w.name(value), "float32")
