@@ -101,6 +101,7 @@ _KEYWORDS = {
     "pin_memory": "nothing, or device= for batches that are on it",
     "recompute_scale_factor": "size=, which True stands for, or scale= alone, which False does",
     "requires_grad": "t.requires_grad = True",
+    "training": "nothing, as train() and eval() of a module say it",
     "worker_init_fn": "data.rng() in the dataset, which is seeded for each batch",
 }
 #: The same for `fit`.

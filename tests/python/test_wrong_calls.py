@@ -365,7 +365,7 @@ def test_what_was_taken_in_silence(call, message):
 def test_seeds_of_dropout(ratio, training):
     """Also where nothing is drawn: SINGA has the seed before the ratio."""
     with autograd._training_scope(training):
-        for wrong in (0.5, 2**62, "a"):
+        for wrong in (0.5, 2**62, "a", True):
             with pytest.raises((TypeError, ValueError), match="dropout: .*seed"):
                 autograd.dropout(X, ratio, wrong)
         assert autograd.dropout(X, ratio, 3).shape == X.shape

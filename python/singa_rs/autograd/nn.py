@@ -38,6 +38,11 @@ class Dropout(Rule):
 
 def _state(seed: int) -> np.ndarray:
     """The state of a separate generator: key and position."""
+    if isinstance(seed, (bool, np.bool_)):
+        raise TypeError(
+            f"dropout: got {seed} for seed, want an integer; autograd.training, which train() and "
+            "eval() set, says whether elements are dropped"
+        )
     key = whole(seed, "dropout: seed")
     if not -(2**62) <= key < 2**62:
         raise ValueError(f"dropout: got seed {key}, want an integer from -2**62 to 2**62 - 1")
