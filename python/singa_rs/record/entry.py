@@ -70,7 +70,7 @@ class Entry:
         is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, own))
         self._is_row = is_row(call.tree, len(own)) and not is_other
         self._same = call.same
-        self._names = [given_name(x) for x in own]
+        self._looks = [(given_name(x), x.shape) for x in own]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         #: Whether a replay leaves all attributes as another one may find them, if its guards hold.
@@ -137,19 +137,21 @@ class Entry:
     def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Any] | None:
         """The tensors to run the graph on, if the arguments are tensors or arrays that fit it."""
         tensors: list[Any] = []
-        if len(args) != len(self._names) or not self._is_row:
+        if len(args) != len(self._looks) or not self._is_row:
             return None
         known = attributes.known
         if known is not None and (
             first_ones(args) != self._same or any(id(x) in known for x in args)
         ):
             return None
-        for x, want, name in zip(args, self.requires_grad, self._names, strict=False):
+        for x, want, (name, shape) in zip(args, self.requires_grad, self._looks, strict=False):
             if type(x) is Tensor:
                 if not _is_ordinary(x, want) or given_name(x) != name:
                     return None
                 tensors.append(x)
             elif type(x) is np.ndarray and is_numeric(x) and want and name is None:
+                if x.shape != shape:  # before it is copied
+                    return None
                 tensors.append(staged(x, self.device))
             else:
                 return None

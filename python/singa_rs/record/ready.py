@@ -12,7 +12,7 @@ from .entry import Entry
 from .snapshot import Snapshot
 
 #: How many are kept.
-_MOST = 8
+_MOST = 16
 
 
 class Ready:
@@ -52,12 +52,13 @@ class Lately:
         for ready in self._known:
             entry = ready.entry
             if (
-                ready.is_current()
+                ready.count == count_changes()
                 and entry.function is function
                 and entry.training is training
                 and bool(mode.paused) is entry.paused
-                and (changes := entry.changes(root)) is not None
                 and (tensors := entry.accept(args, ready.attributes)) is not None
+                and ready.attributes.watch.holds()
+                and (changes := entry.changes(root)) is not None
             ):
                 self._lead(ready)
                 return Found(ready, tensors, changes)
@@ -87,6 +88,8 @@ class Lately:
             if one is not ready and one.count == before and one.entry.may_follow(entry):
                 entry.tell(root, one.attributes)
                 one.count = after
+        if noted:  # what is left may hold what the run has replaced
+            self._known = tuple(one for one in self._known if one.count == after)
 
     def let_go(self) -> None:
         """Forgets those that are not current: they may hold what the program has let go."""
