@@ -85,6 +85,49 @@ def test_a_skipped_update_leaves_what_an_optimizer_holds(replaces, use_graph):
         np.testing.assert_allclose(param.to_numpy(), plain.get_params()[name].to_numpy(), 1e-3)
 
 
+class Lookahead(opt.Optimizer):
+    """Parameters that follow others, of which each begins as a copy."""
+
+    def __init__(self, grows=False):
+        super().__init__(0.1)
+        self.slow, self.seen, self.grows = {}, tensor.zeros((1,)), grows
+
+    def apply(self, param_name, param_value, param_grad):
+        slow = self.slow.setdefault(param_name, param_value.clone())
+        slow -= param_grad * self.lr_value
+        param_value.copy_from((param_value + slow) * 0.5)
+        if self.grows:
+            self.seen = tensor.zeros((self.seen.numel + 1,))
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+@pytest.mark.parametrize("groups", [(), ("*.W",)])
+def test_what_an_optimizer_begins_in_a_skipped_update(groups, use_graph):
+    found = []
+    for skips in (True, False):
+        model = compiled(Lookahead(), use_graph=use_graph, amp="float16")
+        for group in groups:
+            model.optimizer.group(group, lr=0.01).slow = {}
+        before = {name: p.to_numpy().copy() for name, p in model.get_params().items()}
+        for _ in range(2 * skips):
+            model.train_one_batch(np.full_like(IMAGES, np.inf), LABELS)
+        for name, p in model.get_params().items():
+            np.testing.assert_array_equal(p.to_numpy(), before[name])
+        model.batch_norm.running_mean.set_value(0)
+        model.batch_norm.running_var.set_value(1)
+        model.loss_scale.factor.set_value(1024.0)
+        losses(model, 4)
+        found.append(model.get_params())
+    for name, p in found[0].items():
+        np.testing.assert_array_equal(p.to_numpy(), found[1][name].to_numpy(), err_msg=name)
+
+
+def test_what_an_optimizer_holds_keeps_its_shape():
+    model = compiled(Lookahead(grows=True), use_graph=False, amp="float16")
+    with pytest.raises(ValueError, match=r"got shape .* for 0.seen, want \(1,\) as before"):
+        losses(model, 1)
+
+
 def test_a_first_update_that_overflows_leaves_zero_moments():
     model = compiled(opt.Adam(1e-2), use_graph=False, amp="float16")
     model.train_one_batch(np.full_like(IMAGES, np.inf), LABELS)

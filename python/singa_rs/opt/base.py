@@ -11,7 +11,6 @@ from .. import autograd, device, elsewhere, tensor
 from ..autograd.leaves import is_parameter
 from ..autograd.mode import mode
 from ..layer.check import device_check, tensors
-from ..layer.tree import members
 from ..notices import once
 from ..record import updating
 from ..refusals import Hinted, is_of_package
@@ -19,8 +18,9 @@ from ..tensor import Tensor
 from .assigned import Place
 from .clipping import clip_grad_value, clipped_norms
 from .exchange import Exchange, Pair
+from .holding import held, is_own
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
-from .scaling import Scale, are_finite, backward, full_precision, only_if
+from .scaling import Scale, are_finite, backward, full_precision, only_if, zero_unless
 from .schedule import Constant, DecayScheduler, arguments
 from .selection import Selection, leave_out, none_updated
 from .sums import Sums
@@ -275,11 +275,13 @@ class Optimizer(Hinted, Scheduled):
         if self._uses("clip_norm"):
             pairs = clipped_norms(pairs, self.clip_norm_limit, exchange.whole_square)
         param = None
-        with only_if(is_finite, self._own_state):
+        with only_if(is_finite, self._held_by_user):
             for param, grad in pairs:
+                if is_finite is not None and is_own(self):
+                    grad = zero_unless(is_finite, grad)
                 written = partial(self._written, param)
                 with updating(param), only_if(is_finite, written):
-                    with sums.only_if_added(param, written, self._own_state):
+                    with sums.only_if_added(param, written, self._held_by_user):
                         exchange.member(self, param).apply(param.name, param, grad)
                 del grad  # so that its memory is free for the next one
                 if exchange.is_done(param):
@@ -297,15 +299,12 @@ class Optimizer(Hinted, Scheduled):
     def _stepped(self) -> dict[Hashable, Tensor]:
         """What `step` writes: the optimizer's tensors, and those of its groups' schedules."""
         of_groups = [holder for group in self._groups for _, _, holder in group._schedules()]
-        return {**{id(one): one for one in (*self._own_tensors(), *of_groups)}, **self._own_state()}
+        own = {id(one): one for one in (*self._own_tensors(), *of_groups)}
+        return {**own, **self._held_by_user()}
 
-    def _own_state(self) -> dict[Hashable, Tensor]:
-        """The tensors in the attributes of an optimizer of the user's own, by their paths: what its
-        `apply` and `step` may write, besides moments."""
-        if is_of_package(type(self).apply) and is_of_package(type(self).step):
-            return {}
-        found = (members(name, value) for name, value in self.__dict__.items())
-        return {path: one for of in found for path, one in of if isinstance(one, Tensor)}
+    def _held_by_user(self) -> dict[Hashable, Tensor]:
+        """What only updates of the user's own write."""
+        return held((self, *self._groups)) if is_own(self) else {}
 
     def step(self) -> None:
         """Advances the step counter and the schedules, by operations. No parameter is updated:

@@ -1,7 +1,8 @@
-"""Tensors that optimizers hold: values of hyperparameters, in tensors of shape (1,)."""
+"""Tensors that optimizers hold: values of hyperparameters, of shape (1,), and the user's own."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from .. import autograd, device
 from ..autograd.mode import mode
 from ..errors import ShapeError
+from ..layer.tree import members
 from ..record import making_state
+from ..refusals import is_of_package
 from ..shown import shown
 from ..tensor import Tensor
 from ..tensor.creation import moved
@@ -57,3 +60,20 @@ def keep_written(made: Tensor, before: Tensor, given: float) -> None:
     with making_state():
         if (now := before.item()) != np.float32(given):
             made.set_value(now)
+
+
+def is_own(optimizer: Any) -> bool:
+    """Whether the updates of an optimizer are the user's own."""
+    kind = type(optimizer)
+    return not (is_of_package(kind.apply) and is_of_package(kind.step))
+
+
+def held(owners: Iterable[Any]) -> dict[Hashable, Tensor]:
+    """The tensors in the attributes of an optimizer and its groups, by their paths: what updates of
+    the user's own may write, besides moments."""
+    found = (
+        members(f"{number}.{name}", value)
+        for number, owner in enumerate(owners)
+        for name, value in owner.__dict__.items()
+    )
+    return {path: one for of in found for path, one in of if isinstance(one, Tensor)}

@@ -79,6 +79,13 @@ def are_finite(pairs: list[Pair], scale: Scale, on_all: Callable[[Tensor], Tenso
     return is_finite
 
 
+def zero_unless(is_finite: Tensor, grad: Tensor) -> Tensor:
+    """A gradient, or zeros in an update that is skipped: what an optimizer makes of it then may be
+    the first value of what it keeps."""
+    with autograd.no_grad():
+        return autograd.where(is_finite, grad, 0.0)
+
+
 def _adjust(scale: Scale, is_finite: Tensor) -> None:
     count = scale.updates + 1
     is_grown = count >= _INTERVAL
@@ -97,7 +104,12 @@ def only_if(
     condition: Tensor | None, written: Callable[[], Mapping[Hashable, Tensor]]
 ) -> AbstractContextManager[None]:
     """A context after which the tensors that `written()` names have the elements of those that it
-    named before, unless the condition holds, which None does; further ones are zeros then."""
+    named before, unless the condition holds, which None does. Further ones are zeros then, but for
+    those under paths, whose first values are theirs.
+
+    Raises:
+        ValueError: a tensor under a path has another shape than before.
+    """
     return _ALWAYS if condition is None else _if(condition, written)
 
 
@@ -109,6 +121,12 @@ def _if(condition: Tensor, written: Callable[[], Mapping[Hashable, Tensor]]) -> 
     with autograd.no_grad():
         for key, one in written().items():
             old = before.get(key)
-            if old is None or old.shape != one.shape:
-                old = tensor.zeros_like(one)
+            if old is None and isinstance(key, str):
+                continue
+            if old is not None and old.shape != one.shape:
+                raise ValueError(
+                    f"optimizer: got shape {one.shape} for {key}, want {old.shape} as before: an "
+                    "update may be skipped, after which everything is as it was"
+                )
+            old = tensor.zeros_like(one) if old is None else old
             one.copy_from(autograd.where(condition, one, old))
