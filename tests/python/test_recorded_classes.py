@@ -189,3 +189,121 @@ def test_a_step_that_runs_again_changes_the_class_once(is_outside):
     model = compiled(True, Unrecorded, KINDS["object"], is_outside, 1)
     model(X)
     assert type(model.held()) is KINDS["object"][1]
+
+
+class Factor:
+    """A factor of all that a class may have."""
+
+    __slots__ = ()
+    shared = 5.0
+
+    def own(self):
+        return getattr(self, "mark", 1.0)
+
+    def factor(self):
+        return self.shared * self.slot * self.own()
+
+    def count(self):
+        """Counts in the class, in a slot and in an attribute that comes and goes."""
+        type(self).calls += 1
+        self.slot += 1
+        if hasattr(self, "mark"):
+            del self.mark
+        else:
+            self.mark = 2.0
+
+
+class Scale(Factor, opt.SGD):
+    def __init__(self):
+        super().__init__(0.1)
+
+    def __call__(self, loss):
+        super().__call__(loss * self.factor())
+
+
+class Rate(Factor, opt.DecayScheduler):
+    def __init__(self):
+        super().__init__(0.1)
+
+    def call(self, step):
+        return step * 0.1 * self.factor()
+
+
+class Average(Factor, opt.MovingAverage):
+    def update(self, params):
+        super().update(params)
+        for one in self.averages.values():
+            one *= self.factor()
+
+
+class Owner(module.Module):
+    """Its optimizer, schedule or average is of a class of the program."""
+
+    def __init__(self, kind, counts=False):
+        super().__init__()
+        made = type(kind.__name__, (kind,), {"__slots__": ("slot",), "shared": 1.0, "calls": 0})()
+        made.slot = made.mark = 2.0
+        self.made, self.counts, self.fc = made, counts, layer.Linear(3)
+        self.optimizer = made if kind is Scale else opt.SGD(made if kind is Rate else 0.1)
+        self.average = made if kind is Average else opt.MovingAverage(0.5)
+
+    def forward(self, x):
+        return self.fc(x)
+
+    def train_one_batch(self, x):
+        loss = self.forward(x).mean()
+        self.optimizer(loss)
+        self.average.update(self.fc.get_params())
+        if self.counts:
+            self.made.count()
+        return loss, self.made.shared
+
+
+#: What a program does to an object, or to its class.
+EVENTS = {
+    "class attribute": lambda one: setattr(type(one), "shared", 3.0),
+    "method": lambda one: setattr(type(one), "factor", lambda self: 3.0),
+    "new method": lambda one: setattr(type(one), "own", lambda self: 3.0),
+    "slot": lambda one: setattr(one, "slot", 3.0),
+    "deleted attribute": lambda one: delattr(one, "mark"),
+    "deleted class attribute": lambda one: delattr(type(one), "shared"),
+}
+
+
+def trained(use_graph, kind, event=lambda one: None, counts=False):
+    """What a model has learnt, and what its object holds, after an event between steps."""
+    model = compiled(use_graph, Owner, kind, counts)
+    for i in range(12):
+        if i == 6:
+            event(model.made)
+        _, shared = model(X)
+    one = model.made
+    weights = [*model.get_params().values(), *model.average.averages.values()]
+    found = [weight.to_numpy().tolist() for weight in weights]
+    return found, shared, type(one).calls, one.slot, getattr(one, "mark", None)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("kind", [Scale, Rate, Average])
+def test_the_program_changes_its_own_optimizer_schedule_or_average(kind, event):
+    change = EVENTS[event]
+    eager = trained(False, kind, change)
+    assert trained(True, kind, change) == eager != trained(False, kind)
+
+
+@pytest.mark.parametrize("kind", [Scale, Rate, Average])
+def test_a_step_changes_its_own_optimizer_schedule_or_average(kind):
+    eager = trained(False, kind, counts=True)
+    assert trained(True, kind, counts=True) == eager
+    assert eager[2] == 12
+
+
+@pytest.mark.parametrize("kind", [Scale, Rate, Average])
+def test_a_plan_leaves_slots_and_attributes_of_optimizers_and_schedules(kind):
+    model = compiled(True, Owner, kind, True)
+    for _ in range(3):
+        before = type(model.made).calls, model.made.slot, getattr(model.made, "mark", None)
+        model.plan(X)
+        assert (type(model.made).calls, model.made.slot) == before[:2]
+        assert getattr(model.made, "mark", None) == before[2]
+        model(X)

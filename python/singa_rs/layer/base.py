@@ -32,6 +32,8 @@ class _LayerType(ABCMeta):
 
     #: Between the parts of a name (SINGA Layer.sep). Here, so that a layer may be called so, too.
     sep = SEPARATOR
+    #: That recordings need not compare the attributes of the class.
+    _notes_changes = True
 
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any
@@ -352,11 +354,11 @@ class Layer(metaclass=_LayerType):
     def set_params(self, parameters: Mapping[str, Any]) -> None:
         """Copies tensors or arrays into the parameters with exactly these names, full or
         relative to this layer. Those for layers that have not been called are kept for their
-        first call; other names are ignored.
+        first call; other names are left out, with a warning.
 
         Raises:
             ShapeError, TypeError: naming the parameter, before anything is written.
-            ValueError: none of the names is known, and a layer has not been called yet.
+            ValueError: none of the names is known.
         """
         collect.put(self, "set_params", "get_params", parameters)
 

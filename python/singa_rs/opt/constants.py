@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from .noted import Noted
+from .noted import Noted, NotesDeletion
 from .schedule import OWNERS, Constant
 
 
@@ -17,7 +17,7 @@ def own(owner: Any, name: str, schedule: Any) -> None:
         OWNERS.setdefault(schedule, Noted()).add(owner, name)
 
 
-class Follows:
+class Follows(NotesDeletion):
     """What follows its constants; a deep copy, or a pickle, has constants of its own."""
 
     hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]]

@@ -16,15 +16,15 @@ from ..autograd.mode import mode
 from ..layer.check import mapping
 from ..layer.collect import staged
 from ..notices import once
-from ..record import making_state, note_change
+from ..record import filled_slots, making_state, note_change
 from ..shown import shown
 from ..tensor import Tensor
 from . import constants, names
 from .assigned import ASSIGNED, Place, assigned, staged_places
 from .holding import keep_written, on, scalar, value_at
-from .moments import Moments, are_whole, restoring
+from .moments import Moments, are_whole
 from .names import COUNTER, SCHEDULES
-from .noted import READ, Noting
+from .noted import READ, Noting, restoring
 from .observing import observe
 from .schedule import Constant, DecayScheduler, number
 
@@ -117,6 +117,7 @@ class Scheduled(constants.Follows):
                 yield name, self._structure(name)
             elif name not in ("_moments", "_assigned", "_versions"):
                 yield name, value
+        yield from filled_slots(self)
         for name in READ.get(self):
             if type(schedule := self.__dict__.get(name)) is Constant:
                 yield f"({name})", repr(schedule.init_value)

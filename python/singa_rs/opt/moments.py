@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import getrefcount
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from ..autograd.leaves import is_member
 from ..errors import DTypeError
 from ..layer.check import mapping
 from ..layer.collect import staged
-from ..record import making_state, note_change
+from ..record import filled_slots, making_state, note_change
 from ..tensor import Tensor
 from .names import COUNTER
+from .noted import NotesDeletion
 
 
 def _nothing() -> None:
@@ -64,29 +65,7 @@ def is_same(a: Tensor, b: Tensor) -> bool:
     return (a.offset, a.strides) == (b.offset, b.strides)
 
 
-class Remembers(Protocol):
-    """What has tensors that can be dropped again."""
-
-    def remember(self) -> Callable[[], None]:
-        """Returns a function that drops what was made since."""
-
-
-def restoring(owner: Any, *kept: Remembers) -> Callable[[bool], None]:
-    """A function that restores the attributes of an owner; given True, it keeps what `kept`, which
-    are among them, have made since."""
-    attributes, forgets = dict(owner.__dict__), [one.remember() for one in kept]
-
-    def restore(keep_state: bool) -> None:
-        owner.__dict__.clear()
-        owner.__dict__.update(attributes)
-        if not keep_state:
-            for forget in forgets:
-                forget()
-
-    return restore
-
-
-class Watched:
+class Watched(NotesDeletion):
     """An object whose attributes a recorded step may read, except the hidden ones, on which none of
     its operations depend."""
 
@@ -97,7 +76,8 @@ class Watched:
         note_change()
 
     def _watched(self) -> Iterator[tuple[str, Any]]:
-        return (pair for pair in self.__dict__.items() if pair[0] not in self._hidden)
+        yield from (pair for pair in self.__dict__.items() if pair[0] not in self._hidden)
+        yield from filled_slots(self)
 
 
 def are_whole(states: Mapping[str, Any]) -> bool:
@@ -116,6 +96,9 @@ class Moments:
     Values that were set before their parameter was first seen wait for it. Moments are reported
     by the names that parameters have then; those of one that is gone are dropped when another takes
     its name."""
+
+    #: Whether gradients have been added up (`Optimizer.accumulate`) since the last update.
+    has_added = False
 
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds

@@ -1,12 +1,14 @@
-"""Names that are noted of objects."""
+"""What is noted of objects: names, deletions, and what their attributes were."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Any
+from collections.abc import Callable, Set
+from typing import Any, Protocol
 
 from ..autograd.mode import mode
+from ..record import note_change
 from ..record.by_identity import ByIdentity
+from ..record.places import in_slots, write
 
 
 class Noted:
@@ -30,6 +32,39 @@ class Noted:
 
 #: By optimizer or group, the hyperparameters that recorded steps have read, on which they depend.
 READ = Noted()
+
+
+class Remembers(Protocol):
+    """What has tensors that can be dropped again."""
+
+    def remember(self) -> Callable[[], None]:
+        """Returns a function that drops what was made since."""
+
+
+def restoring(owner: Any, *kept: Remembers) -> Callable[[bool], None]:
+    """A function that restores the attributes of an owner; given True, it keeps what `kept`, which
+    are among them, have made since."""
+    attributes, own = dict(owner.__dict__), in_slots(owner)
+    forgets = [one.remember() for one in kept]
+
+    def restore(keep_state: bool) -> None:
+        owner.__dict__.clear()
+        owner.__dict__.update(attributes)
+        for name, value in own:
+            write(owner, name, value)
+        if not keep_state:
+            for forget in forgets:
+                forget()
+
+    return restore
+
+
+class NotesDeletion:
+    """Recorded steps notice when one of its attributes is deleted."""
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        note_change()
 
 
 class Noting:

@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 
 from .. import tensor
 from ..layer.check import flag, tensors
-from ..record import note_change
+from ..record import filled_slots, note_change
 from ..refusals import Hinted, is_real
 from ..tensor import Tensor
 from ..tensor.numbers import plain_real
 from .arithmetic import AsNumber
-from .noted import Noted
+from .noted import Noted, NotesDeletion, restoring
 
 
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
@@ -50,7 +50,7 @@ def _double(step: Any, schedule: DecayScheduler) -> Tensor:
     return step.as_type(tensor.float64)
 
 
-class DecayScheduler(AsNumber, Hinted):
+class DecayScheduler(AsNumber, NotesDeletion, Hinted):
     """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
     shape (1,), counted from 0) and returns a tensor of shape (1,)."""
 
@@ -93,7 +93,7 @@ class DecayScheduler(AsNumber, Hinted):
         """Raises what the constructor does for a value that an argument cannot be."""
         if name in self._checks:
             value = self._checks[name](value, f"{type(self).__name__}: {name}")
-        if self.__dict__:  # else it is being made, and nothing reads it
+        if self.__dict__ or type(self) is not Constant:  # else it is being made; nothing reads it
             note_change()
         if name in self.__dict__ and name in arguments(type(self)):
             self.__dict__["_is_changed"] = True
@@ -101,12 +101,12 @@ class DecayScheduler(AsNumber, Hinted):
 
     def _watched(self) -> Iterable[tuple[str, Any]]:
         """What a recorded step may read."""
-        return (pair for pair in self.__dict__.items() if pair[0] != "_is_changed")
+        yield from (pair for pair in self.__dict__.items() if pair[0] != "_is_changed")
+        yield from filled_slots(self)
 
     def _remember(self) -> Callable[[bool], None]:
         """Returns a function that restores the attributes."""
-        attributes = {"_is_changed": self._is_changed, **self.__dict__}
-        return lambda _: self.__dict__.update(attributes)
+        return restoring(self)
 
 
 class Constant(DecayScheduler):

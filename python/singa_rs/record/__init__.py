@@ -3,7 +3,7 @@
 
 Objects whose attributes a recorded step may read (layers, optimizers, schedules) yield them from
 `_watched()`, return a function that restores them from `_remember()`, and call `note_change()`
-when one of them is set.
+when one of them is set or deleted.
 """
 
 from .asking import begin_layer, begin_step, resume, updating
@@ -12,7 +12,7 @@ from .function import GraphFunction, name_written
 from .lock import UserCodeLock
 from .operations import Event, Operations, observed, operations, perform, place
 from .options import Options, memory_budget
-from .places import NOTHING, slots
+from .places import NOTHING, filled_slots, slots
 from .plan import Plan, infer, plan
 from .saving import save_step
 from .session import Recorded

@@ -25,7 +25,7 @@ from ..notices import is_ours
 from ..tensor.keys import EXACT, Settings
 from .looks import LONGEST
 from .names import is_special, names_of
-from .places import CONTAINERS, NOTHING, in_slots, own_attributes, read
+from .places import CONTAINERS, NOTHING, in_slots, notes_changes, own_attributes, read
 from .programs import is_program, is_read, module_of
 from .taps import Probe, Tap
 from .unseen import is_cache, kept_by
@@ -335,13 +335,13 @@ def in_class(cls: type) -> Iterator[Read]:
             for n, function in enumerate(functions):
                 yield Read(name if n == 0 else f"{name}.(wrapped)", cls, name, function)
         elif _is_own_data(name, value):
-            is_ours = any("_watched" in vars(one) for one in cls.__mro__)
-            yield Read(name, cls, name, value, is_silent=not is_ours and _is_found(value, cls))
+            is_silent = not notes_changes(cls) and _is_found(value, cls)
+            yield Read(name, cls, name, value, is_silent)
 
 
 def methods(cls: type) -> list[tuple[type, str, Any]]:
     """The methods and properties of a class that does not note when they are replaced."""
-    if any("_watched" in vars(one) for one in cls.__mro__):
+    if notes_changes(cls):
         return []
     return [(cls, name, one) for name, one in vars(cls).items() if any(_functions(one))]
 

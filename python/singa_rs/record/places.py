@@ -145,6 +145,16 @@ def in_slots(value: Any) -> list[tuple[str, Any]]:
     return [(as_key(name), getattr(value, name, NOTHING)) for name in slots(type(value))]
 
 
+def filled_slots(value: Any) -> list[tuple[str, Any]]:
+    """The slots of an object that have a value."""
+    return [(name, one) for name, one in in_slots(value) if one is not NOTHING]
+
+
+def notes_changes(cls: type) -> bool:
+    """Whether a class notes changes to its own attributes, as those of layers do."""
+    return getattr(type(cls), "_notes_changes", False)
+
+
 def _is_full(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not NOTHING
@@ -173,11 +183,12 @@ class Place:
         return root if self._get is None else self._get()
 
     def is_noted(self, root: Any) -> bool:
-        """Whether it is an attribute of a layer, a module, an optimizer or the class of one, which
-        note changes."""
+        """Whether it is an attribute of a layer, a module, an optimizer or the class of a layer or
+        module, which note changes."""
         owner = self.owner(root)
-        kind = owner if isinstance(owner, type) else type(owner)
-        return not self.is_item and hasattr(kind, "_watched")
+        if isinstance(owner, type):
+            return notes_changes(owner)
+        return not self.is_item and hasattr(type(owner), "_watched")
 
     def is_at(self, owner: Any, key: Any, root: Any) -> bool:
         """Whether it is this place; the owner None is the model itself."""

@@ -16,8 +16,8 @@ from ...tensor import Tensor
 from .. import names
 from ..base import Optimizer
 from ..exchange import Exchange
-from ..moments import Watched, are_whole, restoring
-from ..names import COUNTER
+from ..moments import Watched, are_whole
+from ..noted import restoring
 from ..sgd import SGD
 from .agreement import Agreement
 from .checksums import Beginning
@@ -341,8 +341,8 @@ class DistOpt(Parts, Watched):
         states = of_this_rank(name, mapping(states, name))
         turn = mapping(states.get(_PARTIAL, {}), f"{name}: {_PARTIAL}")
         place = size(turn.get("place", 0), f"{name}: {_PARTIAL}: place", 0)
-        if COUNTER in states:
-            self.opt._staged_step(f"{name}: {COUNTER}", states[COUNTER])
+        if names.COUNTER in states:
+            self.opt._staged_step(f"{name}: {names.COUNTER}", states[names.COUNTER])
         writes = self._kept.staged_kinds(name, _KINDS, states, are_whole(states))
         if self._shares is not None:
             states, divided = divided_states(name, self.opt, self._shares, states)

@@ -12,7 +12,8 @@ from ...record import once_run
 from ...tensor import Tensor
 from ..base import Optimizer
 from ..exchange import Exchange, Pair, noting
-from ..moments import Moments, Watched, restoring
+from ..moments import Moments, Watched
+from ..noted import restoring
 from .agreement import Agreement
 from .checksums import Beginning
 from .options import size
