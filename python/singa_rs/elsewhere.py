@@ -123,6 +123,7 @@ _RENAMED = {
     "clipnorm": ("clip_norm",),
     "clipvalue": ("clip_value",),
     "collate_fn": ("collate",),
+    "dynamic_axes": ("dynamic",),
     "eps": ("epsilon",),
     "eta_min": ("final_value",),
     "groups": ("group",),

@@ -176,6 +176,7 @@ BAD = [
     (ValueError, r"want \(N, C\)", lambda x: autograd.multi_margin_loss(x[None], [0, 1])),
     (ValueError, "out of range", lambda x: autograd.multilabel_margin_loss(x, X + 3)),
     (ValueError, "out of range", lambda x: autograd.multilabel_margin_loss(x, X - 2)),
+    (ValueError, "for softmax_cross_entropy", lambda x: autograd.cross_entropy(x, [0, 1])),
     (ValueError, "want equal", lambda x: autograd.multilabel_margin_loss(x, [0])),
     (TypeError, "want a callable", lambda x: TRIPLET(x, x, x, 3)),
     (TypeError, "from distance_function", lambda x: TRIPLET(x, x, x, lambda a, b: 3)),

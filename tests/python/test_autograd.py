@@ -341,10 +341,13 @@ def test_changed_memory_is_found():
 def test_memory_may_change_that_no_wanted_gradient_needs():
     x, w = tensor.ones((2, 3)), parameter(value=np.ones((3, 4), np.float32))
     image, kernel = tensor.ones((1, 2, 5, 5)), parameter(value=np.ones((3, 2, 3, 3), np.float32))
+    row, column = parameter(value=np.ones(2, np.float32)), parameter(value=np.ones(3, np.float32))
     losses = [(x @ w).sum(), autograd.conv(image, kernel, None).sum()]
-    w *= 2
-    kernel *= 2
-    for y, p, want in zip(losses, (w, kernel), (2, 9), strict=True):
+    losses += [(row @ x).sum(), (x @ column).sum(), tensor.ones(3) @ column]
+    params = (w, kernel, row, column, column)
+    for p in params:
+        p *= 2
+    for y, p, want in zip(losses, params, (2, 9, 3, 2, 1), strict=True):
         (found,) = autograd.gradients(y, [p])
         assert (found.to_numpy() == want).all()
 

@@ -314,3 +314,40 @@ def test_shares_of_what_has_no_gradient_are_updated_by_what_was_added_alone():
     np.testing.assert_allclose(found, want, rtol=1e-6)
     for before, after in zip(want[::2], want[1::2], strict=True):
         assert before[1] == after[1] and before[0] != after[0]
+
+
+class _Frozen(dist_models.MLP):
+    """Adds up, or updates by, the loss of a batch."""
+
+    def train_one_batch(self, x, y, is_part):
+        loss = autograd.mse_loss(self.forward(x), y)
+        (self.optimizer.accumulate if is_part else self.optimizer)(loss)
+        return loss
+
+
+def _with_sums_waiting(shard, use_graph, names):
+    """Parameters after updates by sums of parameters that have been frozen meanwhile."""
+    device.get_default_device().set_seed(1)
+    model = _Frozen()
+    model.optimizer = opt.DistOpt(opt.Adam(0.01), shard=shard)
+    x = tensor.from_numpy(np.random.default_rng(dist.rank()).normal(size=(4, 3)).astype("f"))
+    model.compile([x], is_train=True, use_graph=use_graph)
+    y = tensor.zeros(model.forward(x).shape)
+    for is_part in (True, False, True, False, True):
+        model(x, y, is_part)
+    for name in names:
+        model.get_params()[name].requires_grad = False
+    for is_part in (False, False, True, False):
+        model(x, y, is_part)
+    return [one.to_numpy() for one in model.get_params().values()]
+
+
+@pytest.mark.parametrize("names", [["first.b"], ["first.W", "first.b"], ["second.W", "second.b"]])
+def test_sums_of_what_has_been_frozen_keep_their_place_in_shares(names):
+    runs = [(0, False), (1, False), (1, True)]
+    want, eager, graph = (
+        dist.spawn(_with_sums_waiting, 2, (*run, names), timeout=TIMEOUT) for run in runs
+    )
+    for whole, first, second, other in zip(want[0], *eager, graph[0], strict=True):
+        np.testing.assert_allclose(first, whole, rtol=1e-6, atol=1e-7)
+        assert first.tobytes() == second.tobytes() == other.tobytes()

@@ -198,6 +198,31 @@ def test_old_loss_and_optim_methods():
     assert (net.fc.W.to_numpy() != before).any()
 
 
+def test_a_loss_beside_a_training_step_is_an_ordinary_method():
+    class New(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.optimizer = layer.Linear(3), opt.SGD(0.1)
+
+        def forward(self, x):
+            return self.fc(x)
+
+        def loss(self, x, y):
+            return autograd.softmax_cross_entropy(self.forward(x), y)
+
+        def train_one_batch(self, x, y):
+            self.optimizer(self.loss(x, y))
+
+    net = New()
+    net.compile([X], use_graph=True)
+    before = net.fc.W.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net.optimizer(net.loss(X, Y))
+        net(X, Y)
+    assert (net.fc.W.to_numpy() != before).any()
+
+
 def test_loss_attribute_is_not_a_deprecated_method():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -278,3 +278,15 @@ def test_a_path_that_has_no_parameters(method, prefix, error, message):
     model.compile([tensor.ones((4, 5))])
     with pytest.raises(error, match=f"{method}: {message}"):
         getattr(model, method)(prefix)
+
+
+@pytest.mark.parametrize("held", [lambda a, b: {0: a, "0": b}, lambda a, b: {(0, 1): a, 0: b}])
+def test_tensors_of_one_name_are_refused(held):
+    class Held(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.d = held(*(Tensor(data=[1.0], stores_grad=True) for _ in "ab"))
+
+    for method in ("get_params", "get_states"):
+        with pytest.raises(ValueError, match=rf"{method}: two tensors have the name 'd\."):
+            getattr(Held(), method)()

@@ -309,3 +309,18 @@ def test_tensors_are_selected_by_identity_first(made, monkeypatch):
         owner = optimizer if place % 2 else optimizer._groups[0]
         assert optimizer.member(param.name, param) is owner
     assert {id(one) for one in asked} == set(map(id, params[1::2]))
+
+
+@pytest.mark.parametrize("make", [dict.values, iter, set, lambda made: (one for one in made)])
+def test_any_iterable_selects(make):
+    w, given = parameter(1.0), {"a": 1, "b": 1}
+    chosen = make({"w": w}) if make is dict.values else make(given)
+    made = opt.SGD(0.1, params=chosen)
+    assert made.owns("a", parameter(1.0)) == (make is not dict.values)
+    assert made.owns("w", w) == (make is dict.values)
+
+
+@pytest.mark.parametrize("wrong", [{"w": 1}, ["w"], {"w": 1}.values(), iter("w")])
+def test_parameters_in_the_place_of_a_learning_rate(wrong):
+    with pytest.raises(TypeError, match=r"Adam: lr: got .*, want a number; .*params="):
+        opt.Adam(wrong)

@@ -107,3 +107,25 @@ def test_sums_of_what_is_not_trained_are_refused(training):
     w = Tensor(data=np.ones(2, np.float32)).requires_grad_()
     with pytest.raises(ValueError, match="only of tensors whose requires_grad_"):
         opt.SGD(0.1).accumulate((w * w).sum())
+
+
+def test_a_step_after_sums_alone_says_that_nothing_is_updated(training, monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    w = parameter(1.0)
+    optimizer = opt.SGD(0.1)
+    for _ in "ab":
+        optimizer.accumulate((w * w).sum())
+    with pytest.warns(
+        UserWarning, match=r"SGD\.step: no parameter .*accumulate.*optimizer\(loss\)"
+    ):
+        optimizer.step()
+
+
+def test_a_step_after_an_update_by_sums_says_nothing(training, monkeypatch, recwarn):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    w = parameter(1.0)
+    optimizer = opt.SGD(0.1)
+    optimizer.accumulate((w * w).sum())
+    optimizer.call((w * w).sum())
+    optimizer.step()
+    assert not recwarn.list

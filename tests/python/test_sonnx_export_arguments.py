@@ -39,6 +39,11 @@ def test_what_does_not_fit(options, kind, message):
         sonnx.model_proto(double, [X], **options)
 
 
+def test_open_axes_under_another_name(tmp_path):
+    with pytest.raises(TypeError, match="'dynamic_axes'; want dynamic="):
+        sonnx.export(double, tmp_path / "f.onnx", [X], dynamic_axes={"x": {0: "n"}})
+
+
 @pytest.mark.parametrize("inputs", [X, {"x": X}, None])
 def test_inputs_are_a_list(inputs):
     with pytest.raises(TypeError, match="^export: inputs: got .*, want a list of what"):

@@ -181,3 +181,25 @@ def test_values_for_a_part_that_was_not_called_are_arrays_that_fit(method):
     getattr(net, method)({"body.b": np.ones(2), "head.0.b": np.ones(3)})
     with pytest.raises(CheckpointError, match=r"\(3,\) for 'head.0.b', want \(2,\)"):
         net(Tensor((1, 3)))
+
+
+@pytest.mark.parametrize("method", ["set_params", "set_states"])
+def test_names_that_a_model_lacks_are_told(method, monkeypatch):
+    monkeypatch.setattr("singa_rs.notices._shown", set())
+    net = small()
+    before, ones = values(net), np.ones(2, np.float32)
+    with pytest.raises(ValueError, match=rf"{method}: got x\.weight, 3, want names as .*rename="):
+        getattr(net, method)({"x.weight": ones, 3: ones})
+    same(values(net), before)
+    with pytest.warns(UserWarning, match=rf"{method}: leaves out x\.weight, which") as caught:
+        for _ in "ab":
+            getattr(net, method)({**before, "x.weight": ones})
+    assert len(caught) == 1
+    getattr(net, method)({})
+
+
+def test_states_are_no_unknown_names_of_parameters(recwarn):
+    net = module.Module()
+    net.norm = layer.BatchNorm1d(2)
+    net.set_params(net.get_states())
+    assert not recwarn.list

@@ -28,6 +28,10 @@ from .table import as_method, public
 from .tape import Operator, output_of, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
+_NOT_TRAINING = (
+    "autograd.training is False, so nothing was recorded; want autograd.training = True, or "
+    "train() of the model, before the loss is computed"
+)
 
 
 @public(quiet=True)
@@ -48,7 +52,7 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
         ShapeError: `y` has several elements and `dy` is not given, or the shapes differ.
     """
     if not mode.training:
-        raise GraphError("backward: autograd.training is False, so nothing was recorded")
+        raise GraphError(f"backward: {_NOT_TRAINING}")
     seed = _seed(y, dy)
     begin_step()
     if y._creator is not None:
@@ -145,7 +149,7 @@ def gradients(
     if xs is None and not create_graph:
         return Gradients(backward(y, dy))
     if not mode.training:
-        raise GraphError("gradients: autograd.training is False, so nothing was recorded")
+        raise GraphError(f"gradients: {_NOT_TRAINING}")
     seed = _seed(y, dy)
     if create_graph and isinstance(dy, Tensor):  # through which a gradient may flow
         seed = cast(dy, y.dtype)

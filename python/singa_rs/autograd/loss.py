@@ -75,7 +75,9 @@ class _WithTarget(Loss):
 
 def _check_shapes(name: str, x: Tensor, t: Tensor) -> None:
     if t.shape != x.shape:
-        raise ShapeError(f"{name}: got shapes {x.shape}, {t.shape}, want equal")
+        has_classes = name == "cross_entropy" and x.rank == t.rank + 1
+        hint = "; class indices are for softmax_cross_entropy, of logits" if has_classes else ""
+        raise ShapeError(f"{name}: got shapes {x.shape}, {t.shape}, want equal{hint}")
 
 
 def _rows(x: Tensor, name: str) -> int:

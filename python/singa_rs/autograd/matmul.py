@@ -45,21 +45,22 @@ class Matmul(Rule):
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
         (dy,), (x, w) = dys, (one.shape for one in self.saved)
         if len(x) == 1 or len(w) == 1:
-            return self._of_vectors(dy, self.load(0), self.load(1), wanted)
+            return self._of_vectors(dy, x, w, wanted)
         dx = ops.reduce_to(ops.matmul(dy, ops.swap(self.load(1))), x) if wanted[0] else None
         return dx, self._to_w(dy, self.load(0), w) if wanted[1] else None
 
-    def _of_vectors(self, dy: Tensor, x: Tensor, w: Tensor, wanted: Any) -> Grads:
-        """The gradients of matrices in the place of vectors, as vectors again."""
-        row, column = _row(x), _column(w)
-        extents = (row.shape[-2], column.shape[-1])
-        dy = ops.reshape(dy, (*(x if w.rank == 1 else w).shape[:-2], *extents))
-        dx = ops.reduce_to(ops.matmul(dy, ops.swap(column)), row.shape) if wanted[0] else None
-        dw = self._to_w(dy, row, column.shape) if wanted[1] else None
-        return (
-            None if dx is None else ops.reshape(dx, x.shape),
-            None if dw is None else ops.reshape(dw, w.shape),
-        )
+    def _of_vectors(self, dy: Tensor, x: tuple[int, ...], w: tuple[int, ...], wanted: Any) -> Grads:
+        """The gradients of matrices in the place of vectors, as vectors again; of operands of
+        these shapes."""
+        row, column = (1, *x) if len(x) == 1 else x, (*w, 1) if len(w) == 1 else w
+        dy = ops.reshape(dy, (*(x if len(w) == 1 else w)[:-2], row[-2], column[-1]))
+        dx = dw = None
+        if wanted[0]:
+            made = ops.matmul(dy, ops.swap(_column(self.load(1))))
+            dx = ops.reshape(ops.reduce_to(made, row), x)
+        if wanted[1]:
+            dw = ops.reshape(self._to_w(dy, _row(self.load(0)), column), w)
+        return dx, dw
 
     def _to_w(self, dy: Tensor, x: Tensor, w: tuple[int, ...]) -> Tensor:
         if len(w) == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum

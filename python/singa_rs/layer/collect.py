@@ -12,7 +12,7 @@ import numpy as np
 from .. import autograd
 from ..autograd.order import has_history
 from ..errors import CheckpointError, ShapeError
-from ..notices import warn_user
+from ..notices import once, warn_user
 from ..record.looks import LONGEST
 from ..record.places import CONTAINERS, in_slots, own_attributes
 from ..record.programs import is_program, module_of
@@ -47,25 +47,29 @@ def is_parameter(member: Tensor) -> bool:
     return member._stores_grad is not False
 
 
-def _own(layer: Layer, parameters_only: bool, names: dict[int, str]) -> dict[str, Tensor]:
-    states = () if parameters_only else layer._layer_node.states
-    return {
-        names[id(member)]: member
-        for name, member in named_members(layer)
-        if isinstance(member, Tensor) and (is_parameter(member) or name in states)
-    }
+def _own(layer: Layer, method: str, names: dict[int, str]) -> dict[str, Tensor]:
+    states = () if method == "get_params" else layer._layer_node.states
+    found: dict[str, Tensor] = {}
+    for name, member in named_members(layer):
+        if isinstance(member, Tensor) and (is_parameter(member) or name in states):
+            _add(found, method, names[id(member)], member)
+    return found
+
+
+def _add(found: dict[str, Tensor], method: str, name: str, tensor: Tensor) -> None:
+    if found.setdefault(name, tensor) is not tensor:
+        raise ValueError(f"{method}: two tensors have the name {name!r}")
 
 
 def get(layer: Layer, method: str) -> dict[str, Tensor]:
     """The result of `get_params` or `get_states` (the method named)."""
     with _collection(layer) as (call, _):
-        found = _own(layer, method == "get_params", call.tree.names)
+        found = _own(layer, method, call.tree.names)
         for child in call.children(layer):
             # A program's own method may take tensors for granted that are yet to be made.
             made = get(child, method) if child._makes_tensors() else getattr(child, method)()
             for name, tensor in made.items():
-                if found.setdefault(name, tensor) is not tensor:
-                    raise ValueError(f"{method}: two tensors have the name {name!r}")
+                _add(found, method, name, tensor)
     return found
 
 
@@ -154,9 +158,11 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
                 raise ValueError(f"{method}: {name} has no tensors until its first call")
             matched = {target: (targets[target], values[name]) for name, target in names.items()}
             waiting = _waiting(layer, method, {k: v for k, v in values.items() if k not in names})
+            unknown = [str(name) for name in values if name not in names and name not in waiting]
+            _check_unknown(layer, method, unknown, len(unknown) == len(values), targets)
             values = {**values, **staged(method, matched)}
             layer._layer_node.pending.update(waiting)
-        own = _own(layer, method == "set_params", call.tree.names)
+        own = _own(layer, reader, call.tree.names)
         with autograd.no_grad():
             for name, tensor in own.items():
                 if name in values:
@@ -166,6 +172,34 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
                 put(child, method, reader, values)
             else:
                 getattr(child, method)(values)
+
+
+def _check_unknown(
+    layer: Layer, method: str, names: list[str], is_all: bool, targets: Mapping[str, Tensor]
+) -> None:
+    """Warns once of names that are no target's, nor a state's that `set_params` leaves out.
+
+    Raises:
+        ValueError: they are all that was given, and there are targets.
+    """
+    if not names or not targets or now.has_told_names:
+        return
+    if is_all:
+        rename = "; for a file of other names, load_states(path, rename=...)"
+        raise ValueError(
+            f"{method}: got {_listed(names)}, want names as {_listed(targets)}{rename}"
+        )
+    known = get(layer, "get_states") if method == "set_params" else {}
+    others = [name for name in names if not match([name], known, layer._layer_node.path)]
+    if others and not layer._layer_node.path:  # all of a model's are often passed to each layer
+        told = f"{method}: leaves out {_listed(others)}"
+        once((method, told), f"{told}, which {type(layer).__name__} does not have")
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first of some names."""
+    found = list(names)
+    return ", ".join([*found[:4], "..."] if len(found) > 4 else found)
 
 
 def _waiting(layer: Layer, method: str, others: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class Threads(threading.local):
         self.constructing: list[Layer] = []
         self.running: list[Layer] = []
         self.collection: Collection | None = None
+        #: Whether names that are set, and that a model lacks, are told already.
+        self.has_told_names = False
 
 
 now = Threads()

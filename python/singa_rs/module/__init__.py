@@ -71,7 +71,8 @@ class Module(Stepped, Saved, Fitted, Tappable, metaclass=ModuleType):
         cls._asked = False
         wrap(cls, "forward", wrap_forward, Layer.forward)
         wrap(cls, "train_one_batch", wrap_train_one_batch, None)
-        for name in ("loss", "optim"):
+        is_old = not hasattr(cls, "train_one_batch")
+        for name in ("loss", "optim") if is_old else ():
             if isinstance(cls.__dict__.get(name), FunctionType):
                 setattr(cls, name, wrap_deprecated(cls.__dict__[name]))
 

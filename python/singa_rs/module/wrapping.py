@@ -123,7 +123,8 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrap_deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method `loss` or `optim`, as old programs define them."""
+    """Wraps a method `loss` or `optim`, as old programs define them in the place of
+    `train_one_batch`."""
     entry = _wrap(function, function.__name__)
 
     @wraps(function)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, elsewhere, tensor
 from ..autograd.leaves import is_parameter
-from ..autograd.mode import mode
 from ..layer.check import device_check, tensors
 from ..notices import once
 from ..record import updating
@@ -22,7 +21,7 @@ from .holding import held, is_own
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
 from .scaling import Scale, are_finite, backward, full_precision, only_if, zero_unless
 from .schedule import Constant, DecayScheduler, arguments
-from .selection import Selection, leave_out, none_updated
+from .selection import Selection, check_rate, leave_out, none_updated, step_alone
 from .sums import Sums
 
 if TYPE_CHECKING:
@@ -33,11 +32,6 @@ class _Default(float):
     """A learning rate that nobody gave."""
 
 
-_NO_UPDATE = (
-    "no parameter is updated, as optimizers read no gradients that loss.backward() has left; want "
-    "optimizer(loss) in the place of both, or optimizer.apply(name, t, t.grad) of each parameter, "
-    "and then t.grad = None, as backward() adds to it"
-)
 #: SINGA's.
 DEFAULT_LR = _Default(0.1)
 
@@ -117,6 +111,7 @@ class Optimizer(Hinted, Scheduled):
                 f"{name}: lr was not given, so it is 0.1, SINGA's default; {usual}: "
                 f"{name}(lr={self._usual_lr})",
             )
+        check_rate(name, lr)
         self.lr = lr
         if options.get("params") is not None:
             self._params = Selection(options["params"], f"{name}: params")
@@ -309,12 +304,10 @@ class Optimizer(Hinted, Scheduled):
     def step(self) -> None:
         """Advances the step counter and the schedules, by operations. No parameter is updated:
         PyTorch's `loss.backward(); optimizer.step()` is `optimizer(loss)`, of which the first such
-        call warns."""
+        call warns, as does the first after `accumulate` alone."""
         # The package's optimizers note their updates.
-        if mode.has_left_gradients and is_of_package(type(self).apply):
-            mode.has_left_gradients = False
-            name = type(self).__name__
-            once(("step", name), f"{name}.step: {_NO_UPDATE}")
+        if is_of_package(type(self).apply):
+            step_alone(type(self).__name__, self._moments)
         super().step()
 
     def accumulate(self, loss: Tensor) -> None:
@@ -330,7 +323,7 @@ class Optimizer(Hinted, Scheduled):
 
     def _add_up(self, loss: Tensor, exchange: Exchange | None = None) -> None:
         """`accumulate`, of what comes out of an exchange."""
-        self._accumulates = True
+        self._accumulates = self._moments.has_added = True
         self._follow(loss)
         with updating(), full_precision() as scale:
             others: list[Tensor] = []

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, ValuesView
 from fnmatch import fnmatchcase
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
+from ..autograd.mode import mode
 from ..notices import once
+from ..shown import kind_of
 from ..tensor import Tensor
-from .moments import is_same
+from .moments import Moments, is_same
+
+_NO_UPDATE = (
+    "no parameter is updated, as optimizers read no gradients that loss.backward() has left; want "
+    "optimizer(loss) in the place of both, or optimizer.apply(name, t, t.grad) of each parameter, "
+    "and then t.grad = None, as backward() adds to it"
+)
+_NOT_TAKEN = (
+    "no parameter is updated by what accumulate(loss) has added up; want optimizer(loss) of the "
+    "last part of a batch, which updates by the sums and by its own gradients, and steps"
+)
 
 
 class Selection:
     """Some parameters: a name, a path above names (`"decoder"` has `"decoder.W"`), a pattern of
     names (`"*.b"`); a function of a name and a tensor that says whether it is one of them; a
-    tensor; or a sequence of these, or the values of a mapping, as from `get_params`.
+    tensor; or several of these, in any iterable; or the values of a mapping, as from `get_params`.
 
     Names and functions also select parameters that do not exist yet.
     """
@@ -30,8 +44,9 @@ class Selection:
         items = list(given.values()) if isinstance(given, Mapping) else given
         if isinstance(items, (str, Tensor)) or callable(items):
             items = [items]
-        if not isinstance(items, Sequence):
+        if not isinstance(items, Iterable) or isinstance(items, (bytes, np.ndarray)):
             raise TypeError(f"{argument}: got {given!r:.80}, want names, tensors or a function")
+        items = list(items)
         for one in items:
             if not (isinstance(one, (str, Tensor)) or callable(one)):
                 raise TypeError(f"{argument}: got {one!r:.80}, want a name, tensor or function")
@@ -91,6 +106,27 @@ def none_updated(op: str, params: Selection | None, has_others: bool) -> None:
         ("none updated", op),
         f"{op}: the loss leads to no parameter that requires a gradient, so none is updated",
     )
+
+
+def check_rate(op: str, lr: Any) -> None:
+    """Refuses parameters in the place of a learning rate, where PyTorch has them.
+
+    Raises:
+        TypeError: it is a mapping, a list, or what else holds several.
+    """
+    if isinstance(lr, (Mapping, list, tuple, Set, ValuesView, Iterator)):
+        hint = f"what it updates is {op}(lr, params=...), by default everything"
+        raise TypeError(f"{op}: lr: got {kind_of(lr)}, want a number; {hint}")
+
+
+def step_alone(op: str, moments: Moments) -> None:
+    """Warns once of a step after gradients that no update has taken: those that backward has left,
+    and those that have been added up."""
+    if mode.has_left_gradients:
+        mode.has_left_gradients = False
+        once(("step", op), f"{op}.step: {_NO_UPDATE}")
+    if moments.has_added:
+        once(("step of sums", op), f"{op}.step: {_NOT_TAKEN}")
 
 
 def _is_one(item: Any, name: str, param: Tensor) -> bool:

@@ -82,5 +82,6 @@ class Sums:
 
     def end(self) -> None:
         """All parameters have been updated, be it by shares."""
+        self._moments.has_added = False
         for total in self._taken.values():
             total.set_value(0)

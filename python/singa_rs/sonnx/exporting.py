@@ -19,6 +19,7 @@ from ..device import Device
 from ..errors import ShapeError
 from ..module import Module
 from ..record.trees import leaves
+from ..refusals import hinted
 from ..tensor import Placeholder, Tensor
 from ..tensor.dtypes import incoming
 from ..tensor.numbers import whole
@@ -43,6 +44,7 @@ _RANDOM_OPSET = 21
 Dynamic = Mapping[str, Mapping[int, str] | Sequence[int]]
 
 
+@hinted
 def model_proto(
     model: Any,
     inputs: Sequence[Any],

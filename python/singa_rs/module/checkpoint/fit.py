@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import CheckpointError, DTypeError
 from ...layer.base import Layer
 from ...layer.collect import match, not_called, uninitialised
+from ...layer.node import now
 
 Shape = tuple[int, ...]
 
@@ -85,10 +86,13 @@ class Fit:
         others = {name: arrays[name] for name in self._others}
         if self.names:
             values = {full: arrays[name] for name, full in self.names.items()}
+            outer, now.has_told_names = now.has_told_names, True  # in `differences`
             try:
                 self._model.set_states({**others, **values})
             except DTypeError as error:
                 raise Unfit(f"{self._where}: {error}") from error
+            finally:
+                now.has_told_names = outer
         if not self._is_whole:
             node = self._model._layer_node
             node.pending = {name: np.array(one) for name, one in others.items()}

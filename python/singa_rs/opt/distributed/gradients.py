@@ -76,6 +76,25 @@ def filled(
         del bucket
 
 
+def in_order(pairs: Iterable[Pair], order: Iterable[Tensor]) -> Iterator[Pair]:
+    """Pairs in the order that their parameters have in `order`, for which those that come too
+    early wait. Those of other parameters pass."""
+    due, early = deque(map(id, order)), dict[int, Pair]()
+    known = set(due)
+    for pair in pairs:
+        key, ready = id(pair[0]), [pair]
+        del pair
+        if key not in known:
+            yield ready.pop()
+            continue
+        early[key] = ready.pop()
+        while due and due[0] in early:
+            yield early.pop(due.popleft())
+    for key in due:
+        if key in early:
+            yield early.pop(key)
+
+
 def windowed(started: Iterable[Exchanging]) -> Iterator[Pair]:
     """The pairs of buckets, each of which is waited for after later ones were started."""
     pending: deque[Exchanging] = deque()

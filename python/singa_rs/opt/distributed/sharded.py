@@ -17,11 +17,11 @@ from ...errors import ShapeError
 from ...record import making_state, once_run
 from ...tensor import Tensor
 from ..base import Optimizer
-from ..exchange import Exchange, Pair
+from ..exchange import Exchange, Pair, noting
 from ..hyperparameters import SUMS
 from ..scaling import averaged_over
 from .agreement import Agreement
-from .gradients import filled, on_all, on_any, windowed
+from .gradients import filled, in_order, on_all, on_any, windowed
 from .layout import Layout
 
 
@@ -60,15 +60,17 @@ class Shares:
         self.agreed = Agreement()
         #: By the number of the bucket, in the order in which backward fills them.
         self.found: dict[int, Share] = {}
+        #: All parameters, in the order in which gradients came in the last step.
+        self.order: list[Tensor] = []
         #: What the units have in common: not this object, which holds what holds them.
         self._family = object()
 
     def remember(self) -> Callable[[], None]:
         """Returns a function that drops the shares made since."""
-        before = dict(self.found)
+        before = dict(self.found), self.order
 
         def restore() -> None:
-            self.found = before
+            self.found, self.order = before
 
         return restore
 
@@ -218,8 +220,13 @@ class Divided(Exchange):
 
     def __call__(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Shares of parameters and of averaged gradients, bucket by bucket."""
-        buckets = enumerate(filled(pairs, self._limit, self.shares.agreed, self._place))
-        return windowed(self._start(number, bucket) for number, bucket in buckets)
+        order: list[Tensor] = []
+        # What is updated by its sum alone comes last, be it in another place in earlier steps.
+        ordered = in_order(pairs, self.shares.order)
+        noted = noting(ordered, lambda param, _: order.append(param))
+        buckets = enumerate(filled(noted, self._limit, self.shares.agreed, self._place))
+        yield from windowed(self._start(number, bucket) for number, bucket in buckets)
+        self.shares.order = order
 
     def member(self, optimizer: Optimizer, param: Tensor) -> Optimizer:
         """That of the parameters whose share it is: buckets are of one group."""
