@@ -1,9 +1,10 @@
 """What the call of a replayed step costs beyond its kernels, for a ten-layer perceptron.
 
-    python benches/python/replay.py
+    python benches/python/replay.py [--sizes 8]
 
 The whole call from Python, and the kernels alone within a run of the same graph, in turn, so that
-both find the processor's caches as Python's interpreter leaves them.
+both find the processor's caches as Python's interpreter leaves them. With `--sizes`, batches of so
+many sizes come one after another, of which each has a graph.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ RUNS = 100
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--pairs", type=int, default=50)
-    pairs = options.parse_args().pairs
+    options.add_argument("--sizes", type=int, default=1)
+    pairs, sizes = vars(options.parse_args()).values()
     device.get_default_device().set_num_threads(1)
     rng = np.random.default_rng(0)
-    x = tensor.from_numpy(rng.normal(size=(32, 32)).astype(np.float32))
-    y = tensor.from_numpy(rng.integers(0, 10, 32).astype(np.int32))
+    x = rng.normal(size=(32, 32)).astype(np.float32)
+    y = rng.integers(0, 10, 32).astype(np.int32)
+    batches = [[tensor.from_numpy(one[: 32 - n]) for one in (x, y)] for n in range(sizes)]
     net = Perceptron([32] * 9 + [10], OPTIMIZERS["SGD"]())
-    net.compile([x], is_train=True, use_graph=True)
-    for _ in range(5):
-        net(x, y)
-    graph = net.graphs[-1]
+    net.compile(batches[0][:1], is_train=True, use_graph=True)
+    for batch in batches * 5:
+        net(*batch)
+    cases = list(zip(batches, net.graphs, strict=True))  # the graph used last is the last
 
     def pair() -> tuple[float, float]:
         whole = bare = 0.0
-        for _ in range(RUNS):
+        for batch, graph in cases * (RUNS // sizes):
             start = time.perf_counter()
-            net(x, y)
+            net(*batch)
             whole += time.perf_counter() - start
-            bare += graph.time([x, y], 1)
-        return whole / RUNS, bare / RUNS
+            bare += graph.time(batch, 1)
+        count = RUNS // sizes * sizes
+        return whole / count, bare / count
 
     times = [pair() for _ in range(pairs)]
     whole, bare = (statistics.median(side) * 1e6 for side in zip(*times, strict=True))
