@@ -44,7 +44,7 @@ class Lately:
 
     @property
     def latest(self) -> Ready | None:
-        """What the last call replayed, unless something has changed."""
+        """What was replayed last of what is kept, current or not."""
         return self._known[0] if self._known else None
 
     def find(self, function: Any, root: Any, training: bool, args: tuple[Any, ...]) -> Found | None:
